@@ -1,0 +1,44 @@
+import { ToolMessage } from "@langchain/core/messages";
+
+import type { AdapterCallbacks } from "../config/settings.js";
+import type { HubEvents } from "../events.js";
+import type { CallRequest } from "./gate.js";
+import type { CallOutcome } from "./result.js";
+
+/**
+ * Runs the adapter's `afterToolCall` hook and puts its answer in place of the result's text.
+ *
+ * The hook may return a text, `[content, artifact]`, a `ToolMessage`, or `{ result }` with one of these. A `Command` is
+ * not taken here: it would pass the gate unread.
+ */
+export async function replaceResult(
+  hook: NonNullable<AdapterCallbacks["afterToolCall"]>,
+  outcome: CallOutcome,
+  args: unknown,
+  { serverName, toolName, state, config }: CallRequest,
+  events: HubEvents,
+): Promise<CallOutcome> {
+  const call = hook as (result: unknown, state: unknown, config: unknown) => unknown;
+  const answer = await call(
+    { serverName, name: toolName, args: structuredClone(args), result: [outcome.content, outcome.artifact.blocks] },
+    state ?? {},
+    config ?? {},
+  );
+  const given = typeof answer === "object" && answer !== null && "result" in answer ? answer.result : answer;
+  if (given === undefined || given === null) return outcome;
+  const content = contentOf(given);
+  if (content !== undefined) return { ...outcome, content };
+  events.warn(
+    "CALLBACK_FAILED",
+    `afterToolCall for "${toolName}" returned something that is no text; the result stays as it was.`,
+    serverName,
+  );
+  return outcome;
+}
+
+function contentOf(given: unknown): string | undefined {
+  if (typeof given === "string") return given;
+  if (Array.isArray(given)) return contentOf(given[0]);
+  if (ToolMessage.isInstance(given)) return given.text;
+  return undefined;
+}

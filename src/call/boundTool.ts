@@ -1,0 +1,74 @@
+import { ToolMessage } from "@langchain/core/messages";
+
+import { GatedTool, type McpToolMetadata } from "../catalog/gatedTool.js";
+import { toModelSchema } from "../catalog/modelSchema.js";
+import { removeInvisible } from "../catalog/text.js";
+import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { ServerSettings } from "../config/settings.js";
+import { McpMiddlewareError } from "../errors.js";
+import type { RunOrigin } from "../events.js";
+import { errorTextForModel } from "./errorText.js";
+import type { Gate } from "./gate.js";
+import type { McpArtifact } from "./result.js";
+
+/**
+ * The LangChain tool of a catalog entry, as it is bound.
+ *
+ * It calls through the gate, not through a connection: an object that an agent holds works again after a reconnect.
+ * A call never throws for what the server or the connection did; it answers with a `ToolMessage` of status `error`.
+ */
+export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate): GatedTool {
+  const { serverName, toolName, boundName } = entry;
+  const metadata: McpToolMetadata = {
+    serverName,
+    toolName,
+    annotations: entry.annotations,
+    outputSchema: entry.outputSchema,
+    category: settings.category,
+    tags: settings.tags,
+  };
+  const description = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
+  return new GatedTool({
+    name: boundName,
+    description,
+    schema: toModelSchema(entry.inputSchema),
+    metadata,
+    run: async (args, { toolCallId, name, config }) => {
+      const startedAt = performance.now();
+      const base = { name, tool_call_id: toolCallId };
+      try {
+        const { signal } = config;
+        const outcome = await gate.call({
+          serverName,
+          toolName,
+          arguments: args,
+          toolCallId,
+          signal,
+          origin: originOf(config),
+          config,
+        });
+        return new ToolMessage({ ...base, content: outcome.content, artifact: outcome.artifact, status: outcome.status });
+      } catch (error) {
+        if (config.signal?.aborted === true) throw error;
+        const artifact: McpArtifact = {
+          serverName,
+          toolName,
+          durationMs: performance.now() - startedAt,
+          isError: true,
+          blocks: [],
+          ...(McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {}),
+        };
+        return new ToolMessage({ ...base, content: errorTextForModel(error, boundName), artifact, status: "error" });
+      }
+    },
+  });
+}
+
+/** Thread and run of a LangChain configuration. */
+export function originOf(config: {
+  readonly configurable?: Readonly<Record<string, unknown>> | undefined;
+  readonly runId?: string | undefined;
+}): RunOrigin {
+  const threadId = config.configurable?.["thread_id"];
+  return { threadId: typeof threadId === "string" ? threadId : undefined, runId: config.runId };
+}

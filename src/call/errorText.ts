@@ -1,0 +1,39 @@
+import { oneLine } from "../catalog/text.js";
+import {
+  McpAuthRequiredError,
+  McpConnectionError,
+  McpMiddlewareError,
+  McpNotFoundError,
+  McpProtocolError,
+  messageOf,
+} from "../errors.js";
+
+const MAX_SERVER_TEXT_CHARS = 1_000;
+
+/**
+ * What the model reads about a failed call: one or two sentences, what it may do next, no stack, no option names.
+ */
+export function errorTextForModel(error: unknown, boundName: string): string {
+  if (!McpMiddlewareError.isInstance(error)) {
+    return `The call of ${boundName} failed: ${oneLine(messageOf(error), MAX_SERVER_TEXT_CHARS)}`;
+  }
+  const server = `Server "${oneLine(error.serverName ?? "", 64)}"`;
+  if (McpProtocolError.isInstance(error)) {
+    if (error.code === "INVALID_ARGUMENTS") return oneLine(error.message, 3_000);
+    return `${server} refused the call of ${boundName}: ${oneLine(messageOf(error.cause ?? error), MAX_SERVER_TEXT_CHARS)}`;
+  }
+  if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before its tools can be used. Go on without it.`;
+  if (McpNotFoundError.isInstance(error))
+    return `The tool ${boundName} is not available any more. Search again for what you need.`;
+  if (McpConnectionError.isInstance(error)) {
+    switch (error.code) {
+      case "REQUEST_TIMEOUT":
+        return `${server} did not answer the call of ${boundName} in time. It may still be working on it; do not repeat a call that changes something without checking.`;
+      case "SESSION_LOST":
+        return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
+      default:
+        return `${server} is not available now. Use other tools, or try again later.`;
+    }
+  }
+  return `The call of ${boundName} failed.`;
+}

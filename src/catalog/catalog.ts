@@ -1,0 +1,215 @@
+import type { HubSettings, ServerSettings } from "../config/settings.js";
+import type { ServerInfo } from "../connect/session.js";
+import { diffTools, joinDiffs, type CatalogDiff } from "./diff.js";
+import { digest } from "./hash.js";
+import { boundName, nameTool } from "./names.js";
+import { SearchIndex } from "./searchIndex.js";
+import { isSchemaObject } from "./schemaWalk.js";
+import { toolEntry, type RawTool, type ToolEntry } from "./toolEntry.js";
+
+/** What one server said about itself, as listed last. */
+export interface ServerSnapshot {
+  readonly tools: readonly RawTool[];
+  /** The server's own instructions for models. Untrusted. */
+  readonly instructions: string | undefined;
+  /** Name, title and version the server gives itself. Untrusted. */
+  readonly serverInfo: ServerInfo | undefined;
+}
+
+/** One server in the catalog. */
+export interface ServerCatalog {
+  readonly serverName: string;
+  /** Counts the changes of this server, from 1. */
+  readonly version: number;
+  /** Digest of names and hashes of the offered tools: equal digests mean equal tools, in every process. */
+  readonly digest: string;
+  /** The offered tools, sorted by raw name. */
+  readonly tools: readonly ToolEntry[];
+  readonly definitionChars: number;
+  readonly snapshot: ServerSnapshot;
+}
+
+/** How many earlier listings of a server can be told apart from the present one tool by tool. */
+const MAX_HISTORY = 32;
+
+/**
+ * All that the servers of one identity offer: entries, routing table and search index.
+ *
+ * Routing is by table: a bound name is looked up, never taken apart.
+ */
+export class Catalog {
+  /** Search index over the offered tools, keyed by bound name. */
+  readonly index = new SearchIndex();
+  readonly #settings: HubSettings;
+  readonly #servers = new Map<string, ServerCatalog>();
+  readonly #history = new Map<string, { readonly digest: string; readonly diff: CatalogDiff }[]>();
+  readonly #byBoundName = new Map<string, ToolEntry>();
+  readonly #byToolName = new Map<string, Set<ToolEntry>>();
+  readonly #byLeaf = new Map<string, Set<ToolEntry>>();
+  #version = 0;
+
+  constructor(settings: HubSettings) {
+    this.#settings = settings;
+  }
+
+  /** Counts all changes; what was derived from the catalog is valid while it stays. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The known servers, in the order of the configuration. */
+  servers(): ServerCatalog[] {
+    return [...this.#settings.servers.keys()].flatMap((serverName) => this.#servers.get(serverName) ?? []);
+  }
+
+  /** One server, or `undefined` when it has not been listed yet. */
+  server(serverName: string): ServerCatalog | undefined {
+    return this.#servers.get(serverName);
+  }
+
+  /** All offered tools of all servers. */
+  tools(): Iterable<ToolEntry> {
+    return this.#byBoundName.values();
+  }
+
+  /** The tool of a bound name. */
+  tool(boundName: string): ToolEntry | undefined {
+    return this.#byBoundName.get(boundName);
+  }
+
+  /** The tool of a server by its raw name. */
+  toolOf(serverName: string, toolName: string): ToolEntry | undefined {
+    return [...(this.#byToolName.get(toolName) ?? [])].find((entry) => entry.serverName === serverName);
+  }
+
+  /** Tools of any server with this raw name. */
+  toolsNamed(toolName: string): ToolEntry[] {
+    return [...(this.#byToolName.get(toolName) ?? [])];
+  }
+
+  /** Tools of any server whose raw name ends in this part, after a dot, slash or colon. */
+  toolsWithLeaf(leaf: string): ToolEntry[] {
+    return [...(this.#byLeaf.get(leaf) ?? [])];
+  }
+
+  /**
+   * Puts in what a server listed.
+   *
+   * @returns What changed, `undefined` when nothing did. `duplicates` names raw tool names that came twice.
+   */
+  setServer(serverName: string, snapshot: ServerSnapshot): { diff: CatalogDiff | undefined; duplicates: readonly string[] } {
+    const settings = this.#settings.servers.get(serverName)!;
+    const before = this.#servers.get(serverName);
+    const duplicates: string[] = [];
+    const offered = new Map<string, RawTool>();
+    for (const tool of snapshot.tools) {
+      if (!settings.isOffered(tool.name)) continue;
+      if (offered.has(tool.name)) duplicates.push(tool.name);
+      else offered.set(tool.name, tool);
+    }
+    const kept = new Map(before?.tools.map((entry) => [entry.toolName, entry]));
+    for (const entry of before?.tools ?? []) if (!offered.has(entry.toolName)) this.#drop(entry);
+    const tools: ToolEntry[] = [];
+    for (const tool of [...offered.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const old = kept.get(tool.name);
+      const entry = toolEntry(serverName, old?.boundName ?? this.#freeName(serverName, tool.name), tool);
+      if (old?.hash === entry.hash && before?.snapshot.serverInfo?.title === snapshot.serverInfo?.title) {
+        tools.push(old);
+        continue;
+      }
+      if (old !== undefined) this.#drop(old);
+      this.#put(entry, settings, snapshot);
+      tools.push(entry);
+    }
+    const diff = diffTools(before?.tools ?? [], tools);
+    const digestNow = digest(JSON.stringify(tools.map((entry) => [entry.toolName, entry.hash])));
+    if (before !== undefined && diff !== undefined) this.#remember(serverName, before.digest, diff);
+    this.#servers.set(serverName, {
+      serverName,
+      version: (before?.version ?? 0) + (diff === undefined ? 0 : 1),
+      digest: digestNow,
+      tools,
+      definitionChars: tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
+      snapshot,
+    });
+    if (diff !== undefined || before === undefined) this.#version += 1;
+    return { diff, duplicates };
+  }
+
+  /**
+   * What changed on a server since its listing had a digest.
+   *
+   * @returns `undefined` when that listing is not remembered: it was in another process, or too long ago.
+   */
+  diffSince(serverName: string, digestThen: string): CatalogDiff | undefined {
+    const history = this.#history.get(serverName) ?? [];
+    const from = history.findLastIndex((step) => step.digest === digestThen);
+    if (from < 0) return undefined;
+    return history
+      .slice(from)
+      .map((step) => step.diff)
+      .reduce(joinDiffs);
+  }
+
+  #remember(serverName: string, digestBefore: string, diff: CatalogDiff): void {
+    const history = this.#history.get(serverName) ?? [];
+    history.push({ digest: digestBefore, diff });
+    if (history.length > MAX_HISTORY) history.shift();
+    this.#history.set(serverName, history);
+  }
+
+  /** The bound name by the `names` option; where another server's tool has it, the unambiguous one. */
+  #freeName(serverName: string, toolName: string): string {
+    const wanted = nameTool(this.#settings.names, serverName, toolName);
+    return this.#byBoundName.has(wanted) ? boundName(serverName, toolName) : wanted;
+  }
+
+  #put(entry: ToolEntry, settings: ServerSettings, snapshot: ServerSnapshot): void {
+    this.#byBoundName.set(entry.boundName, entry);
+    addTo(this.#byToolName, entry.toolName, entry);
+    const leaf = leafOf(entry.toolName);
+    if (leaf !== entry.toolName) addTo(this.#byLeaf, leaf, entry);
+    const properties = isSchemaObject(entry.inputSchema["properties"]) ? entry.inputSchema["properties"] : {};
+    this.index.add(entry.boundName, {
+      name: `${entry.toolName} ${entry.title ?? entry.annotations?.title ?? ""}`,
+      server: [
+        entry.serverName,
+        snapshot.serverInfo?.title ?? "",
+        settings.description ?? "",
+        settings.category ?? "",
+        ...settings.tags,
+        ...settings.keywords,
+      ].join(" "),
+      description: entry.description,
+      argumentNames: Object.keys(properties).join(" "),
+      argumentDescriptions: Object.values(properties)
+        .map((property) =>
+          isSchemaObject(property) && typeof property["description"] === "string" ? property["description"] : "",
+        )
+        .join(" "),
+    });
+  }
+
+  #drop(entry: ToolEntry): void {
+    if (this.#byBoundName.get(entry.boundName) === entry) this.#byBoundName.delete(entry.boundName);
+    removeFrom(this.#byToolName, entry.toolName, entry);
+    removeFrom(this.#byLeaf, leafOf(entry.toolName), entry);
+    this.index.remove(entry.boundName);
+  }
+}
+
+function leafOf(toolName: string): string {
+  return toolName.split(/[./:]/).at(-1)!;
+}
+
+function addTo(map: Map<string, Set<ToolEntry>>, key: string, entry: ToolEntry): void {
+  const entries = map.get(key);
+  if (entries === undefined) map.set(key, new Set([entry]));
+  else entries.add(entry);
+}
+
+function removeFrom(map: Map<string, Set<ToolEntry>>, key: string, entry: ToolEntry): void {
+  const entries = map.get(key);
+  entries?.delete(entry);
+  if (entries?.size === 0) map.delete(key);
+}

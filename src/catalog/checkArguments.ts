@@ -1,0 +1,123 @@
+import { Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
+
+import { isSchemaObject, mapSchema } from "./schemaWalk.js";
+import { cut, oneLine } from "./text.js";
+import type { JsonSchema } from "./toolEntry.js";
+
+/** Validators by content hash, the least recently used dropped first. */
+const validators = new Map<string, Validator | undefined>();
+const MAX_VALIDATORS = 512;
+const MAX_PROBLEMS = 5;
+
+/**
+ * Checks arguments against the server's original schema.
+ *
+ * Lenient where our check could be wrong: `pattern` and `format` are not looked at (a pattern can block the process,
+ * and the server decides), and a schema that the validator cannot read accepts everything.
+ *
+ * @param hash - Content hash of the tool, the key under which the validator is kept.
+ * @returns What is wrong, at most five problems; empty when the arguments fit.
+ */
+export function checkArguments(schema: JsonSchema, value: unknown, hash: string): readonly string[] {
+  const validator = validatorFor(schema, hash);
+  if (validator === undefined) return [];
+  try {
+    const result = validator.validate(value);
+    return result.valid ? [] : problemsOf(result.errors);
+  } catch {
+    return [];
+  }
+}
+
+function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
+  const known = validators.get(hash);
+  if (known !== undefined || validators.has(hash)) {
+    validators.delete(hash);
+    validators.set(hash, known);
+    return known;
+  }
+  let made: Validator | undefined;
+  try {
+    made = new Validator(lenientSchema(schema) as Schema, draftOf(schema), false);
+  } catch {
+    // An unreadable schema: the server decides.
+  }
+  validators.set(hash, made);
+  if (validators.size > MAX_VALIDATORS) validators.delete(validators.keys().next().value!);
+  return made;
+}
+
+/**
+ * A copy of a schema that refuses nothing the original accepts, without the parts we do not judge.
+ */
+export function lenientSchema(schema: JsonSchema): unknown {
+  return mapSchema(schema, (copy) => {
+    delete copy["pattern"];
+    delete copy["format"];
+    // Without patterns and formats these could refuse what the original accepts.
+    delete copy["not"];
+    delete copy["if"];
+    delete copy["then"];
+    delete copy["else"];
+    delete copy["unevaluatedProperties"];
+    delete copy["unevaluatedItems"];
+    delete copy["maxContains"];
+    if (copy["patternProperties"] !== undefined) {
+      delete copy["patternProperties"];
+      delete copy["additionalProperties"];
+    }
+    if (Array.isArray(copy["oneOf"])) {
+      if (copy["anyOf"] === undefined) copy["anyOf"] = copy["oneOf"];
+      delete copy["oneOf"];
+    }
+    if (copy["nullable"] === true) {
+      delete copy["nullable"];
+      return { anyOf: [copy, { type: "null" }] };
+    }
+    return copy;
+  });
+}
+
+function draftOf(schema: JsonSchema): SchemaDraft {
+  return typeof schema["$schema"] === "string" && schema["$schema"].includes("draft-04") ? "4" : "2020-12";
+}
+
+function problemsOf(errors: readonly OutputUnit[]): string[] {
+  const problems = new Set<string>();
+  // The validator reports outer keywords ("properties") and then what failed inside them; the inner ones help.
+  for (const { keyword, instanceLocation, error } of errors) {
+    if (["properties", "items", "$ref", "additionalProperties", "allOf"].includes(keyword) && errors.length > 1) continue;
+    const at = instanceLocation.replace(/^#\/?/, "");
+    problems.add(at === "" ? error : `${at}: ${error}`);
+  }
+  return [...problems].slice(0, MAX_PROBLEMS).map((problem) => oneLine(problem, 300));
+}
+
+/**
+ * The arguments a tool takes, in a few words for the model.
+ *
+ * @example
+ * describeParameters({ type: "object", properties: { path: { type: "string" } }, required: ["path"] });
+ * // → 'path: string (required)'
+ */
+export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
+  const properties = schema["properties"];
+  if (!isSchemaObject(properties) || Object.keys(properties).length === 0) return "no arguments";
+  const required = new Set(Array.isArray(schema["required"]) ? (schema["required"] as unknown[]) : []);
+  const parts = Object.entries(properties).map(
+    ([name, property]) => `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
+  );
+  return cut(parts.join(", "), maxChars);
+}
+
+function describeType(schema: unknown): string {
+  if (!isSchemaObject(schema)) return "any";
+  const { type, enum: choices, items } = schema;
+  if (Array.isArray(choices)) return oneLine(`one of ${JSON.stringify(choices.slice(0, 12))}`, 200);
+  if (type === "array") return `array of ${describeType(items)}`;
+  if (Array.isArray(type)) return type.filter((name) => typeof name === "string").join(" or ");
+  if (typeof type === "string") return oneLine(type, 40);
+  const branches = schema["anyOf"] ?? schema["oneOf"];
+  if (Array.isArray(branches)) return [...new Set(branches.map(describeType))].join(" or ");
+  return typeof schema["$ref"] === "string" ? "object" : "any";
+}

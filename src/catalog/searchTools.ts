@@ -1,0 +1,91 @@
+import { nearestOf } from "../config/nearest.js";
+import type { Catalog } from "./catalog.js";
+import { fold } from "./tokenize.js";
+import type { ToolEntry } from "./toolEntry.js";
+
+/* Below this share of the query's information a tool is not an answer: "send gmail email" without Gmail. */
+const MIN_COVERAGE = 0.34;
+const MAX_QUERY_CHARS = 4_000;
+const MAX_NAME_CHARS = 80;
+
+/** What {@link searchTools} looks for. */
+export interface ToolQuery {
+  /** The job in plain words, a tool's name, or both. */
+  readonly query: string;
+  /** Tools returned at the most; tools named in the query are returned beyond it. */
+  readonly limit: number;
+  /** Leaves tools out: policy, disabled servers, a `server` filter. */
+  readonly accepts: (entry: ToolEntry) => boolean;
+}
+
+/** What {@link searchTools} found. */
+export interface ToolMatches {
+  /** Best first. Empty when nothing fits. */
+  readonly tools: readonly ToolEntry[];
+  /** Names near the query, when nothing fits. */
+  readonly nearest: readonly string[];
+}
+
+/**
+ * Finds tools by what they do.
+ *
+ * A tool whose bound name, raw name or unique leaf (the last part of a dotted or slashed raw name) stands in the query
+ * is always returned, beyond the limit if need be. Nothing is returned when nothing fits.
+ */
+export function searchTools(catalog: Catalog, { query, limit, accepts }: ToolQuery): ToolMatches {
+  const text = query.slice(0, MAX_QUERY_CHARS);
+  const named = namedTools(catalog, text, accepts);
+  const hits = catalog.index.search(text, limit, (key) => {
+    const entry = catalog.tool(key);
+    return entry !== undefined && accepts(entry);
+  });
+  const best = hits[0]?.coverage ?? 0;
+  if (named.size === 0 && best < MIN_COVERAGE) return { tools: [], nearest: nearestNames(catalog, text, accepts) };
+  const ranked = hits.filter((hit) => hit.coverage >= Math.min(MIN_COVERAGE, best)).map((hit) => catalog.tool(hit.key)!);
+  // "create_issue" is meant as a name and stands first; a tool called "search" in "search my mail" need only be there.
+  const first = [...named].filter((entry) => entry.toolName === text.trim() || /[_\-./:]|\p{Ll}\p{Lu}/u.test(entry.toolName));
+  const tools = new Set([...first, ...ranked].slice(0, Math.max(limit, first.length)));
+  for (const entry of named) tools.add(entry);
+  return { tools: [...tools], nearest: [] };
+}
+
+/** Tools whose exact name stands in the text: bound name, raw name, or a leaf that only one visible tool has. */
+function namedTools(catalog: Catalog, text: string, accepts: (entry: ToolEntry) => boolean): ReadonlySet<ToolEntry> {
+  const found = new Set<ToolEntry>();
+  for (const word of nameLikeWords(text)) {
+    const bound = catalog.tool(word);
+    if (bound !== undefined && accepts(bound)) found.add(bound);
+    for (const entry of catalog.toolsNamed(word)) if (accepts(entry)) found.add(entry);
+    const byLeaf = catalog.toolsWithLeaf(word).filter(accepts);
+    if (byLeaf.length === 1) found.add(byLeaf[0]!);
+  }
+  return found;
+}
+
+/** Pieces of a text that could be names, the whole text first: split at spaces, quotes and brackets. */
+function nameLikeWords(text: string): Set<string> {
+  const words = new Set<string>();
+  const trimmed = text.trim();
+  if (trimmed !== "") words.add(trimmed);
+  for (const piece of text.split(/[\s,;"'`()[\]{}<>]+/u)) {
+    if (piece === "") continue;
+    words.add(piece);
+    words.add(piece.replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, ""));
+    // `select:get_handoff`, `tool=search`
+    for (const part of piece.split(/[:=]/)) if (part !== "") words.add(part);
+  }
+  words.delete("");
+  return words;
+}
+
+/** Up to three visible bound names that look like the text. */
+export function nearestNames(catalog: Catalog, text: string, accepts: (entry: ToolEntry) => boolean): string[] {
+  const names = new Map<string, string>();
+  for (const entry of catalog.tools()) {
+    if (!accepts(entry)) continue;
+    names.set(fold(entry.boundName), entry.boundName);
+    if (!names.has(fold(entry.toolName))) names.set(fold(entry.toolName), entry.boundName);
+  }
+  const wanted = fold(text.trim().slice(0, MAX_NAME_CHARS));
+  return [...new Set(nearestOf(wanted, names.keys(), 6).map((name) => names.get(name)!))].slice(0, 3);
+}

@@ -1,0 +1,87 @@
+import { stemmer } from "stemmer";
+
+const WORD = /[\p{L}\p{M}\p{N}]+/gu;
+/* Scripts written without spaces (and Hangul, whose words carry endings): matched by pairs of characters. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]+/gu;
+const HUMP = /\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{Lu}+|\p{N}+/gu;
+const MAX_WORD_CHARS = 64;
+
+const STOP_WORDS = new Set(
+  (
+    "a an and any are as at be been but by can could do does for from get had has have how i if in into is it its just me my " +
+    "need needs of on onto or our out please should so some such than that the their them then there these they this those to up use using " +
+    "want was we were what when where which who will with would you your"
+  ).split(" "),
+);
+
+/**
+ * Words of a text as the search index knows them: lower case, without accents, stemmed, no stop words.
+ *
+ * A word in camelCase gives its parts and the whole; scripts without spaces give pairs of characters.
+ *
+ * @example
+ * tokenize("getUserIssues");
+ * // → ["user", "issu", "getuserissu"]
+ */
+export function tokenize(text: string): string[] {
+  const tokens: string[] = [];
+  for (const [word] of text.normalize("NFKC").matchAll(WORD)) addWord(tokens, word.slice(0, MAX_WORD_CHARS));
+  return tokens;
+}
+
+function addWord(tokens: string[], word: string): void {
+  let spaced = word;
+  if (!isAscii(word)) {
+    spaced = word.replace(UNSPACED, (run) => {
+      addPairs(tokens, run);
+      return " ";
+    });
+  }
+  for (const part of spaced.split(" ")) {
+    if (part === "") continue;
+    const humps = part.match(HUMP) ?? [part];
+    if (humps.length > 1) for (const hump of humps) addTerm(tokens, hump);
+    addTerm(tokens, part);
+  }
+}
+
+function addTerm(tokens: string[], word: string): void {
+  const lower = fold(word);
+  if (lower === "" || STOP_WORDS.has(lower)) return;
+  tokens.push(stem(lower));
+}
+
+function addPairs(tokens: string[], run: string): void {
+  const characters = Array.from(run);
+  if (characters.length === 1) tokens.push(run);
+  for (let index = 0; index + 1 < characters.length; index += 1) tokens.push(characters[index]! + characters[index + 1]!);
+}
+
+/** Lower case without accents. */
+export function fold(word: string): string {
+  const lower = word.toLowerCase();
+  return isAscii(lower)
+    ? lower
+    : lower
+        .normalize("NFKD")
+        .replace(/\p{M}+/gu, "")
+        .normalize("NFKC");
+}
+
+const stems = new Map<string, string>();
+const MAX_STEMS = 50_000;
+
+function stem(word: string): string {
+  const known = stems.get(word);
+  if (known !== undefined) return known;
+  const made = /^[a-z]{3,}$/.test(word) ? stemmer(word) : word;
+  if (stems.size >= MAX_STEMS) stems.clear();
+  stems.set(word, made);
+  return made;
+}
+
+function isAscii(text: string): boolean {
+  // eslint-disable-next-line no-control-regex
+  return /^[\u0000-\u007F]*$/.test(text);
+}

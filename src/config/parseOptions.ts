@@ -1,0 +1,72 @@
+import type * as z from "zod";
+
+import { McpConfigError } from "../errors.js";
+import { nearest } from "./nearest.js";
+
+/**
+ * Checks an options object against its schema.
+ *
+ * @param subject - What the message calls it, such as `McpHub options`.
+ * @throws {McpConfigError} naming the option, what came, what is allowed and, for an unknown key, the nearest known one.
+ */
+export function parseOptions<Schema extends z.ZodType>(schema: Schema, value: unknown, subject: string): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new McpConfigError(`${subject}: ${result.error.issues.map((issue) => describeIssue(issue, value, schema)).join("; ")}.`, {
+    cause: result.error,
+  });
+}
+
+function describeIssue(issue: z.core.$ZodIssue, root: unknown, schema: z.ZodType): string {
+  const at = issue.path.map(String).join(".");
+  if (issue.code === "unrecognized_keys") {
+    const known = knownKeys(schema, issue.path);
+    return issue.keys
+      .map((key) => {
+        const guess = nearest(key, known);
+        return `unknown option "${at === "" ? key : `${at}.${key}`}"${guess === undefined ? "" : `, did you mean "${guess}"?`}`;
+      })
+      .join("; ");
+  }
+  if (issue.code === "invalid_union") {
+    const branches = issue.errors.flat().map((inner) => inner.message.replace(/^Invalid \w+: expected /, ""));
+    return `"${at}" is ${show(valueAt(root, issue.path))}, expected ${[...new Set(branches)].join(" or ")}`;
+  }
+  return `"${at}" is ${show(valueAt(root, issue.path))}: ${issue.message}`;
+}
+
+/** Keys that are allowed at a path: follows objects and records. */
+function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let current: unknown = schema;
+  for (const key of path) {
+    current = unwrap(current);
+    const shape = shapeOf(current);
+    current = shape === undefined ? (current as { valueType?: unknown }).valueType : shape[String(key)];
+  }
+  return Object.keys(shapeOf(unwrap(current)) ?? {});
+}
+
+function unwrap(schema: unknown): unknown {
+  let current = schema;
+  while (typeof (current as { unwrap?: unknown } | undefined)?.unwrap === "function") {
+    current = (current as { unwrap(): unknown }).unwrap();
+  }
+  return current;
+}
+
+function shapeOf(schema: unknown): Record<string, unknown> | undefined {
+  return (schema as { shape?: Record<string, unknown> } | undefined)?.shape;
+}
+
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  let current: unknown = root;
+  for (const key of path) current = (current as Record<PropertyKey, unknown> | null | undefined)?.[key];
+  return current;
+}
+
+function show(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (typeof value === "function") return "a function";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}

@@ -1,0 +1,300 @@
+import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import * as z from "zod";
+
+import { McpConfigError } from "../errors.js";
+import { DEFAULTS } from "./defaults.js";
+import { matchGlobs } from "./globs.js";
+import { hubOptionsSchema, wrapOptionsSchema, type McpHubOptions, type McpWrapOptions } from "./hubSchema.js";
+import { parseOptions } from "./parseOptions.js";
+import { serverEntrySchema, type McpServerEntry, type WrappedServerEntry } from "./serverSchema.js";
+import { environmentResolver, type SecretResolver } from "./variables.js";
+
+/** How a managed server is reached. Variables are not yet filled in. */
+export type TransportSettings =
+  | {
+      readonly kind: "stdio";
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly inheritEnv: readonly string[];
+      readonly cwd: string | undefined;
+      readonly copyStderr: boolean;
+    }
+  | {
+      readonly kind: "http" | "sse";
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly authProvider: OAuthClientProvider | undefined;
+      readonly sseFallback: boolean;
+    };
+
+/** One server's complete settings. */
+export interface ServerSettings {
+  readonly serverName: string;
+  /** `undefined` for a server of a wrapped client: its owner opens it. */
+  readonly transport: TransportSettings | undefined;
+  readonly enabled: boolean;
+  readonly description: string | undefined;
+  readonly category: string | undefined;
+  readonly tags: readonly string[];
+  readonly keywords: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly defer: boolean | undefined;
+  readonly isAlwaysLoaded: (toolName: string) => boolean;
+  readonly isOffered: (toolName: string) => boolean;
+  readonly connectTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly toolTimeoutMs: number;
+  readonly maxToolTimeoutMs: number;
+  readonly maxConcurrentCalls: number;
+  readonly maxResultChars: number;
+}
+
+/** Budgets of one agent: the hub's, or what its middleware says instead. */
+export interface Budgets {
+  readonly startupDeadlineMs: number;
+  readonly searchWaitMs: number;
+  readonly listingBudgetChars: number;
+  readonly autoDeferChars: number;
+  readonly maxPromoted: number;
+  readonly maxPromotedChars: number;
+}
+
+/** Callbacks of the adapter's configuration. */
+export type AdapterCallbacks = Pick<
+  z.output<typeof hubOptionsSchema>,
+  | "onMessage"
+  | "onProgress"
+  | "onInitialized"
+  | "onCancelled"
+  | "onPromptsListChanged"
+  | "onResourcesListChanged"
+  | "onResourcesUpdated"
+  | "onRootsListChanged"
+  | "onToolsListChanged"
+  | "beforeToolCall"
+  | "afterToolCall"
+>;
+
+/** A hub's complete settings. */
+export interface HubSettings {
+  readonly servers: ReadonlyMap<string, ServerSettings>;
+  readonly startup: "background" | "eager" | "lazy";
+  readonly names: "mcp" | "bare" | ((serverName: string, toolName: string) => string);
+  readonly envelope: boolean;
+  readonly warnings: "console" | "silent";
+  readonly budgets: Budgets;
+  readonly closeTimeoutMs: number;
+  readonly retryFailedAfterMs: number;
+  readonly maxArtifactChars: number;
+  readonly toolListTtlMs: number;
+  readonly maxListPages: number;
+  readonly secretResolver: SecretResolver;
+  readonly onConnectionError: "throw" | "ignore" | ((failure: { serverName: string; error: unknown }) => void);
+  readonly callbacks: AdapterCallbacks;
+  /** Options that were written and do nothing, with the reason. Warned about once. */
+  readonly withoutEffect: readonly { readonly option: string; readonly reason: string }[];
+}
+
+const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  throwOnLoadError: "a tool that cannot be loaded is left out with a warning, the rest stays",
+  prefixToolNameWithServerName: "the option `names` decides how tools are named",
+  additionalToolNamePrefix: "the option `names` decides how tools are named",
+  useStandardContentBlocks: "results are put into the form that the model client takes",
+};
+
+const OUTPUT_HANDLING =
+  '"outputHandling" is not supported: text goes to the model and everything else stays in the artifact of the ToolMessage. Remove it and read `message.artifact`';
+
+/**
+ * Checks and completes the options of `new McpHub(options)`.
+ *
+ * @throws {McpConfigError} for unknown or wrong options, and for options that contradict each other.
+ */
+export function resolveHubOptions(options: McpHubOptions | Record<string, McpServerEntry>): HubSettings {
+  const written = withServers(options);
+  refuseOutputHandling(written);
+  const parsed = parseOptions(hubOptionsSchema, written, "McpHub options");
+  const names = Object.keys(parsed.mcpServers);
+  if (names.length === 0) {
+    throw new McpConfigError('McpHub options: "mcpServers" is empty. Give at least one server.');
+  }
+  const servers = new Map<string, ServerSettings>();
+  for (const [serverName, entry] of Object.entries(parsed.mcpServers)) {
+    servers.set(serverName, serverSettings(serverName, entry, transportSettings(serverName, entry), parsed));
+  }
+  return {
+    ...sharedSettings(parsed),
+    servers,
+    secretResolver: parsed.secretResolver ?? environmentResolver,
+    onConnectionError: parsed.onConnectionError ?? "ignore",
+    callbacks: parsed,
+    withoutEffect: Object.entries(WITHOUT_EFFECT)
+      .filter(([option]) => parsed[option as keyof typeof parsed] !== undefined)
+      .map(([option, reason]) => ({ option, reason })),
+  };
+}
+
+/**
+ * Checks and completes the options of `McpHub.wrap(client, options)`.
+ *
+ * @param serverNames - The servers of the wrapped client.
+ * @throws {McpConfigError} for unknown or wrong options, and for a server the client does not have.
+ */
+export function resolveWrapOptions(options: McpWrapOptions, serverNames: readonly string[]): HubSettings {
+  const parsed = parseOptions(wrapOptionsSchema, options, "McpHub.wrap options");
+  for (const serverName of Object.keys(parsed.servers ?? {})) {
+    if (!serverNames.includes(serverName)) {
+      throw new McpConfigError(
+        `McpHub.wrap options: "servers.${serverName}" is not a server of the client. It has: ${serverNames.join(", ")}.`,
+        { serverName },
+      );
+    }
+  }
+  const servers = new Map<string, ServerSettings>();
+  for (const serverName of serverNames) {
+    servers.set(serverName, serverSettings(serverName, parsed.servers?.[serverName] ?? {}, undefined, parsed));
+  }
+  return {
+    ...sharedSettings(parsed),
+    servers,
+    secretResolver: environmentResolver,
+    onConnectionError: "ignore",
+    callbacks: {},
+    withoutEffect: [],
+  };
+}
+
+/** Completes the budgets an agent's middleware gives with those of its hub. */
+export function resolveBudgets(own: Partial<{ [Key in keyof Budgets]: Budgets[Key] | undefined }>, base: Budgets): Budgets {
+  return {
+    startupDeadlineMs: own.startupDeadlineMs ?? base.startupDeadlineMs,
+    searchWaitMs: own.searchWaitMs ?? base.searchWaitMs,
+    listingBudgetChars: own.listingBudgetChars ?? base.listingBudgetChars,
+    autoDeferChars: own.autoDeferChars ?? base.autoDeferChars,
+    maxPromoted: own.maxPromoted ?? base.maxPromoted,
+    maxPromotedChars: own.maxPromotedChars ?? base.maxPromotedChars,
+  };
+}
+
+/** Accepts the bare record of servers that `MultiServerMCPClient` takes, too. */
+function withServers(options: McpHubOptions | Record<string, McpServerEntry>): McpHubOptions {
+  if (typeof options !== "object" || options === null) {
+    throw new McpConfigError("McpHub options must be an object such as { mcpServers: { … } }.");
+  }
+  if ("mcpServers" in options) return options as McpHubOptions;
+  const entries = Object.values(options) as unknown[];
+  const isBareRecord =
+    entries.length > 0 &&
+    entries.every((entry) => typeof entry === "object" && entry !== null && ("command" in entry || "url" in entry));
+  if (!isBareRecord) throw new McpConfigError('McpHub options: "mcpServers" is missing. Give the servers by name.');
+  return { mcpServers: options };
+}
+
+function refuseOutputHandling(options: McpHubOptions): void {
+  if ((options as Record<string, unknown>)["outputHandling"] !== undefined) {
+    throw new McpConfigError(`McpHub options: ${OUTPUT_HANDLING}.`);
+  }
+  for (const [serverName, entry] of Object.entries(options.mcpServers ?? {})) {
+    if ((entry as Record<string, unknown> | null)?.["outputHandling"] !== undefined) {
+      throw new McpConfigError(`Server "${serverName}": ${OUTPUT_HANDLING}.`, { serverName });
+    }
+  }
+}
+
+function transportSettings(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
+  const refuse = (what: string): never => {
+    throw new McpConfigError(`Server "${serverName}": ${what}.`, { serverName });
+  };
+  const { command, url } = entry;
+  if (command !== undefined && url !== undefined) refuse('give "command" or "url", not both');
+  if (command === undefined && url === undefined) refuse('give "command" (a program to start) or "url" (a remote server)');
+  if (entry.transport !== undefined && entry.type !== undefined && entry.transport !== entry.type) {
+    refuse(`"transport" is "${entry.transport}" and "type" is "${entry.type}"; give one of them`);
+  }
+  const named = entry.transport ?? entry.type;
+  if (command !== undefined) {
+    if (named !== undefined && named !== "stdio") refuse(`"transport" is "${named}", but "command" starts a stdio server`);
+    return {
+      kind: "stdio",
+      command,
+      args: entry.args ?? [],
+      env: entry.env ?? {},
+      inheritEnv: entry.inheritEnv ?? [],
+      cwd: entry.cwd,
+      copyStderr: entry.stderr === "inherit",
+    };
+  }
+  if (named === "stdio") refuse('"transport" is "stdio", which needs "command" in place of "url"');
+  if (!url!.includes("${")) checkUrl(serverName, url!);
+  return {
+    kind: named === "sse" ? "sse" : "http",
+    url: url!,
+    headers: { ...entry.auth?.headers, ...entry.headers },
+    authProvider: entry.authProvider,
+    sseFallback: entry.automaticSSEFallback ?? true,
+  };
+}
+
+/**
+ * Parses the URL of a server.
+ *
+ * @throws {McpConfigError} when it is not a URL or not `http:` or `https:`.
+ */
+export function checkUrl(serverName: string, url: string): URL {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol)) {
+    throw new McpConfigError(`Server "${serverName}": "url" must be an http or https URL such as https://example.com/mcp.`, {
+      serverName,
+    });
+  }
+  return parsed;
+}
+
+type SharedOptions = z.output<typeof hubOptionsSchema> | z.output<typeof wrapOptionsSchema>;
+
+function serverSettings(
+  serverName: string,
+  entry: WrappedServerEntry & { readonly defaultToolTimeout?: number | undefined },
+  transport: TransportSettings | undefined,
+  hub: SharedOptions,
+): ServerSettings {
+  const matchesAlways = matchGlobs([...(entry.alwaysLoad ?? []), ...(hub.alwaysLoad ?? [])]);
+  const matchesFilter = entry.toolFilter === undefined ? () => true : matchGlobs(entry.toolFilter);
+  const matchesDeny = matchGlobs(entry.toolDeny);
+  const hubToolTimeoutMs = hub.toolTimeoutMs ?? ("defaultToolTimeout" in hub ? hub.defaultToolTimeout : undefined);
+  return {
+    serverName,
+    transport,
+    enabled: entry.enabled ?? true,
+    description: entry.description,
+    category: entry.category,
+    tags: entry.tags ?? [],
+    keywords: entry.keywords ?? [],
+    metadata: entry.metadata,
+    defer: entry.defer ?? hub.defer,
+    isAlwaysLoaded: matchesAlways,
+    isOffered: (toolName) => matchesFilter(toolName) && !matchesDeny(toolName),
+    connectTimeoutMs: entry.connectTimeoutMs ?? hub.connectTimeoutMs ?? DEFAULTS.connectTimeoutMs,
+    requestTimeoutMs: entry.requestTimeoutMs ?? hub.requestTimeoutMs ?? DEFAULTS.requestTimeoutMs,
+    toolTimeoutMs: entry.toolTimeoutMs ?? entry.defaultToolTimeout ?? hubToolTimeoutMs ?? DEFAULTS.toolTimeoutMs,
+    maxToolTimeoutMs: entry.maxToolTimeoutMs ?? hub.maxToolTimeoutMs ?? DEFAULTS.maxToolTimeoutMs,
+    maxConcurrentCalls: entry.maxConcurrentCalls ?? hub.maxConcurrentCalls ?? DEFAULTS.maxConcurrentCalls,
+    maxResultChars: entry.maxResultChars ?? hub.maxResultChars ?? DEFAULTS.maxResultChars,
+  };
+}
+
+function sharedSettings(options: SharedOptions) {
+  return {
+    startup: options.startup ?? ("background" as const),
+    names: options.names ?? ("mcp" as const),
+    envelope: options.envelope ?? true,
+    warnings: options.warnings ?? ("console" as const),
+    budgets: resolveBudgets(options, DEFAULTS),
+    closeTimeoutMs: options.closeTimeoutMs ?? DEFAULTS.closeTimeoutMs,
+    retryFailedAfterMs: options.retryFailedAfterMs ?? DEFAULTS.retryFailedAfterMs,
+    maxArtifactChars: options.maxArtifactChars ?? DEFAULTS.maxArtifactChars,
+    toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,
+    maxListPages: options.maxListPages ?? DEFAULTS.maxListPages,
+  };
+}

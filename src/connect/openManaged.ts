@@ -1,0 +1,217 @@
+import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SseError, SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+
+import { checkUrl, type ServerSettings, type TransportSettings } from "../config/settings.js";
+import { expandVariables, maskSecrets, type SecretResolver } from "../config/variables.js";
+import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
+import type { OpenSession, Session, SessionEvents } from "./session.js";
+import { StdioTransport } from "./stdioTransport.js";
+
+/** What the client says about itself in `initialize`. */
+export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" } as const;
+
+const TERMINATE_SESSION_MS = 1_000;
+const MAX_STDERR_LINES = 8;
+
+type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
+
+/**
+ * How a managed server is opened: variables filled in, transport made, handshake done.
+ *
+ * A session that cannot be opened leaves nothing behind: its process and sockets are gone before the error is thrown.
+ *
+ * @throws {McpConfigError} for a missing variable or a wrong URL.
+ * @throws {McpAuthRequiredError} when the server answers 401 or asks for OAuth.
+ * @throws {McpConnectionError} `CONNECT_FAILED` with the reason and the last stderr lines.
+ */
+export function openManaged(settings: ServerSettings, resolver: SecretResolver): OpenSession {
+  const { serverName } = settings;
+  return async (signal, events) => {
+    const { authProvider, ...plain } = { authProvider: undefined, ...settings.transport! };
+    const expanded = await expandVariables(plain, resolver, serverName);
+    const transport = { ...expanded.value, ...(authProvider === undefined ? {} : { authProvider }) } as TransportSettings;
+    const secrets = [...expanded.secrets, ...secretHeaders(transport)];
+    if (transport.kind === "stdio") {
+      return openClient(serverName, new StdioTransport(transport), secrets, signal, events);
+    }
+    return openRemote(serverName, transport, secrets, signal, events);
+  };
+}
+
+async function openRemote(
+  serverName: string,
+  remote: Remote,
+  secrets: readonly string[],
+  signal: AbortSignal,
+  events: SessionEvents,
+): Promise<Session> {
+  const url = checkUrl(serverName, remote.url);
+  const attempt = (transport: Transport): Promise<Session> => openClient(serverName, transport, secrets, signal, events);
+  if (remote.kind === "sse") return attempt(sseTransport(url, remote));
+  try {
+    return await attempt(httpTransport(url, remote));
+  } catch (error) {
+    if (!remote.sseFallback || !mayBeSse(error)) throw error;
+    for (const candidate of sseUrls(url)) {
+      try {
+        return await attempt(sseTransport(candidate, remote));
+      } catch {
+        // The first error says more: it is about the URL that was configured.
+      }
+    }
+    throw error;
+  }
+}
+
+function httpTransport(url: URL, { headers, authProvider }: Remote): Transport {
+  return new StreamableHTTPClientTransport(url, {
+    requestInit: { headers: { ...headers } },
+    ...(authProvider === undefined ? {} : { authProvider }),
+  });
+}
+
+function sseTransport(url: URL, { headers, authProvider }: Remote): Transport {
+  // Deprecated in the protocol and still what some servers speak.
+  // eslint-disable-next-line @typescript-eslint/no-deprecated
+  return new SSEClientTransport(url, {
+    requestInit: { headers: { ...headers } },
+    ...(authProvider === undefined ? {} : { authProvider }),
+  });
+}
+
+/** A server that knows only SSE refuses the POST of streamable HTTP with a 4xx; 401 and 403 are about credentials. */
+function mayBeSse(error: unknown): boolean {
+  const cause = McpConnectionError.isInstance(error) ? error.cause : undefined;
+  const code = cause instanceof StreamableHTTPError ? cause.code : undefined;
+  return code !== undefined && code >= 400 && code < 500 && code !== 401 && code !== 403;
+}
+
+/** The URL as given, then with a last path segment `mcp` replaced by `sse`. */
+function sseUrls(url: URL): URL[] {
+  const other = new URL(url);
+  other.pathname = url.pathname.replace(/(^|\/)mcp\/?$/, "$1sse");
+  return other.href === url.href ? [url] : [url, other];
+}
+
+async function openClient(
+  serverName: string,
+  transport: Transport,
+  secrets: readonly string[],
+  signal: AbortSignal,
+  events: SessionEvents,
+): Promise<Session> {
+  const client = new Client(CLIENT_INFO);
+  const session = makeSession(client, transport, secrets);
+  let isOpen = false;
+  client.onclose = () => {
+    if (isOpen) events.onEnd();
+  };
+  // The client keeps these for itself; this handler is called before its own.
+  transport.onmessage = (message) => {
+    if ("method" in message && message.method === "notifications/cancelled") {
+      events.onNotification(message.method, message.params ?? {});
+    }
+  };
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    events.onNotification(method, params ?? {});
+  };
+  try {
+    await rejectOnAbort(client.connect(transport, { signal, timeout: 2 ** 31 - 1 }), signal);
+    isOpen = true;
+    return session;
+  } catch (error) {
+    await session.close();
+    throw connectError(serverName, error, transport, session);
+  }
+}
+
+function makeSession(client: Client, transport: Transport, secrets: readonly string[]): Session {
+  const mask = (text: string): string => maskSecrets(text, secrets);
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
+      await withinMs(transport.terminateSession(), TERMINATE_SESSION_MS);
+    }
+    // The client lets go of its transport when a handshake fails, so both are closed.
+    await Promise.allSettled([client.close(), transport.close()]);
+  };
+  return {
+    client,
+    mask,
+    endReason: () => (client.transport === undefined ? (stdio?.endReason ?? "the connection was closed") : undefined),
+    announcesChanges: () => client.getServerCapabilities()?.tools?.listChanged === true,
+    stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "")),
+    close: () => (closing ??= close()),
+  };
+}
+
+function connectError(serverName: string, error: unknown, transport: Transport, session: Session): McpMiddlewareError {
+  if (McpMiddlewareError.isInstance(error)) return error;
+  const details = { serverName, cause: error };
+  if (isUnauthorized(error)) {
+    return new McpAuthRequiredError(
+      `Server "${serverName}" asks for credentials (401). Give "headers" or an "authProvider" that it accepts.`,
+      details,
+    );
+  }
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  const reason =
+    stdio !== undefined && code === "ENOENT"
+      ? `${messageOf(error)}. Check that "command" is installed and on the PATH, and that "cwd" exists`
+      : stdio?.endReason !== undefined && stdio.endReason !== "it was closed" && code === undefined
+        ? stdio.endReason
+        : describeCause(error);
+  const tail = session.stderrTail();
+  return new McpConnectionError(
+    "CONNECT_FAILED",
+    session.mask(
+      `Server "${serverName}" could not be opened: ${reason}.${tail === "" ? "" : ` Its last lines on stderr: ${tail}`}`,
+    ),
+    details,
+  );
+}
+
+/** A failed `fetch` says only "fetch failed"; its cause says why. */
+function describeCause(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
+  return cause === undefined || cause.message === "" ? messageOf(error) : `${messageOf(error)} (${cause.message})`;
+}
+
+/** True for the ways in which the SDK says that credentials are missing or refused. */
+export function isUnauthorized(error: unknown): boolean {
+  if (error instanceof UnauthorizedError) return true;
+  return (error instanceof StreamableHTTPError || error instanceof SseError) && error.code === 401;
+}
+
+function secretHeaders(transport: TransportSettings): string[] {
+  if (transport.kind === "stdio") return [];
+  return Object.values(transport.headers).flatMap((value) => [value, value.replace(/^\S+ /, "")]);
+}
+
+function lastLines(text: string): string {
+  return text.trim().split("\n").slice(-MAX_STDERR_LINES).join("\n");
+}
+
+async function withinMs(promise: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([promise.catch(() => undefined), limit]);
+  clearTimeout(timer);
+}
+
+/** Settles with the promise, or rejects when the signal aborts first. */
+export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

@@ -1,0 +1,34 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+
+/** Name, title and version a server gives itself. Untrusted. */
+export interface ServerInfo {
+  readonly name?: string | undefined;
+  readonly title?: string | undefined;
+  readonly version?: string | undefined;
+}
+
+/** An open connection to one server. */
+export interface Session {
+  readonly client: Client;
+  /** Why the session has ended; `undefined` while it has not. */
+  readonly endReason: () => string | undefined;
+  /** What the server last wrote to stderr, masked; empty where there is no stderr. */
+  readonly stderrTail: () => string;
+  /** Removes what must not be shown from a text about this server. */
+  readonly mask: (text: string) => string;
+  /** Whether changes of the tool list reach us by notification. */
+  readonly announcesChanges: () => boolean;
+  /** Ends the session. Never throws; safe to call again. */
+  readonly close: () => Promise<void>;
+}
+
+/** What a session tells its connection. */
+export interface SessionEvents {
+  /** A notification came from the server. */
+  readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
+  /** The session ended by itself. */
+  readonly onEnd: () => void;
+}
+
+/** Opens a session with one server; rejects when the signal aborts. */
+export type OpenSession = (signal: AbortSignal, events: SessionEvents) => Promise<Session>;

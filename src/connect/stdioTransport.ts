@@ -1,0 +1,166 @@
+import type { ChildProcess } from "node:child_process";
+import type { Socket } from "node:net";
+
+import { getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import spawn from "cross-spawn";
+
+import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
+
+/** How a stdio server is started. Variables are filled in. */
+export interface StdioParameters {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Names of variables of this process that the child also gets. */
+  readonly inheritEnv: readonly string[];
+  readonly cwd: string | undefined;
+  /** Whether the child's stderr is also copied to this process's stderr. */
+  readonly copyStderr: boolean;
+}
+
+const MAX_STDERR_CHARS = 4_000;
+
+/* What programs on Windows need to be found and to run, besides the SDK's defaults. */
+const WINDOWS_ENVIRONMENT = ["PATHEXT", "COMSPEC", "WINDIR", "PROGRAMDATA", "PROGRAMFILES(X86)", "COMMONPROGRAMFILES", "TMP"];
+
+/** The environment of a stdio child: the SDK's small default, the inherited names, then `env`. */
+export function childEnvironment(
+  { env, inheritEnv }: Pick<StdioParameters, "env" | "inheritEnv">,
+  platform: NodeJS.Platform = process.platform,
+  own: NodeJS.ProcessEnv = process.env,
+): Record<string, string> {
+  const names = platform === "win32" ? [...WINDOWS_ENVIRONMENT, ...inheritEnv] : inheritEnv;
+  const inherited = names.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const]));
+  return { ...getDefaultEnvironment(), ...Object.fromEntries(inherited), ...env };
+}
+
+/**
+ * Speaks MCP with a child process over stdin and stdout.
+ *
+ * Unlike the SDK's transport: the child leads a process group of its own, so that `close()` also ends what it started;
+ * stderr is read from the first byte and its tail kept; neither child nor pipes keep this process alive.
+ *
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+
+  readonly #parameters: StdioParameters;
+  readonly #buffer = new ReadBuffer();
+  #child: ChildProcess | undefined;
+  #stderr = "";
+  #endReason: string | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parameters: StdioParameters) {
+    this.#parameters = parameters;
+  }
+
+  /** The last characters the child wrote to stderr. May hold secrets. */
+  get stderrTail(): string {
+    return this.#stderr;
+  }
+
+  /** Why the child ended, as far as is known. */
+  get endReason(): string | undefined {
+    return this.#endReason;
+  }
+
+  /** Process id of the child, which is also the id of its process group. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async start(): Promise<void> {
+    const { command, args, cwd } = this.#parameters;
+    const child = spawn(command, [...args], {
+      cwd,
+      env: childEnvironment(this.#parameters),
+      stdio: ["pipe", "pipe", "pipe"],
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
+    this.#child = child;
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => this.#keepStderr(text));
+    child.stdout!.on("data", (chunk: Buffer) => this.#receive(chunk));
+    for (const stream of [child.stdin!, child.stdout!, child.stderr!]) {
+      stream.on("error", (error) => this.onerror?.(error));
+      (stream as unknown as Socket).unref();
+    }
+    child.unref();
+    child.once("close", (code, signal) => {
+      this.#endReason ??= signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`;
+      if (child.pid !== undefined && this.#closing === undefined) void endGroup(child);
+      this.onclose?.();
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", () => {
+        watchGroup(child.pid!);
+        resolve();
+      });
+      child.on("error", (error) => {
+        this.#endReason ??= error.message;
+        reject(error);
+      });
+    });
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#child?.stdin;
+    if (stdin === undefined || stdin === null || !stdin.writable) {
+      return Promise.reject(
+        new Error(`The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      stdin.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    const child = this.#child;
+    this.#endReason ??= "it was closed";
+    if (child?.pid === undefined) return;
+    child.stdin?.end();
+    await endGroup(child);
+    forgetGroup(child.pid);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+    this.#buffer.clear();
+  }
+
+  #receive(chunk: Buffer): void {
+    try {
+      this.#buffer.append(chunk);
+    } catch (error) {
+      this.#endReason ??= "it sent a message larger than the read buffer of 10 MB";
+      this.onerror?.(error as Error);
+      void this.close();
+      return;
+    }
+    for (;;) {
+      try {
+        const message = this.#buffer.readMessage();
+        if (message === null) return;
+        this.onmessage?.(message);
+      } catch (error) {
+        // A line that is no MCP message, such as a stray print: the next line may be one.
+        this.onerror?.(error as Error);
+      }
+    }
+  }
+
+  #keepStderr(text: string): void {
+    if (this.#parameters.copyStderr) process.stderr.write(text);
+    this.#stderr = (this.#stderr + text).slice(-MAX_STDERR_CHARS);
+  }
+}

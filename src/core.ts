@@ -1,0 +1,17 @@
+export { DEFAULTS } from "./config/defaults.js";
+export type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
+export { loadMcpConfig } from "./config/loadMcpConfig.js";
+export type { McpServerEntry, WrappedServerEntry } from "./config/serverSchema.js";
+export type { SecretResolver } from "./config/variables.js";
+export type { ServerSnapshot } from "./catalog/catalog.js";
+export { boundName } from "./catalog/names.js";
+export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
+export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
+export type { CallOutcome, McpArtifact } from "./call/result.js";
+export type { WrappableClient } from "./connect/openWrapped.js";
+export type { ViewOptions } from "./disclose/view.js";
+export * from "./errors.js";
+export type { ConnectionState, McpEventName, McpEvents, RunOrigin, WarningCode } from "./events.js";
+export { McpHub, type ConnectReport, type FoundTool, type ServerStatus } from "./hub.js";
+export { previewContext, type ContextPreview } from "./previewContext.js";
+export { mcpStateSchema, type McpActivation, type McpThreadState, type Promotion } from "./state.js";

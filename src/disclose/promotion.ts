@@ -1,0 +1,137 @@
+import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { Budgets } from "../config/settings.js";
+import { EMPTY_ACTIVATION, type McpActivation, type McpSent, type Promotion } from "../state.js";
+import type { View } from "./view.js";
+
+/** A tool bound in a model call: one of a server, or one of ours by its name. */
+export type BoundTool =
+  { readonly kind: "mcp"; readonly entry: ToolEntry } | { readonly kind: "synthetic"; readonly name: string };
+
+interface Placed {
+  readonly tool: BoundTool;
+  readonly at: number;
+  readonly order: number;
+  readonly name: string;
+}
+
+/** Positions of a server's pinned tools begin here, so that servers of the same write do not mix. */
+const ORDERS_PER_SERVER = 1_000_000;
+
+/**
+ * The tools of a model call, in the order in which this thread first bound them.
+ *
+ * Pure. The array of one hop begins with that of the hop before, except after an eviction or a changed tool.
+ */
+export function boundTools(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
+  const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
+    tool: { kind: "synthetic", name },
+    at,
+    order: -1,
+    name,
+  }));
+  const pinned = new Set<string>();
+  Object.entries(sent.servers).forEach(([serverName, { pinned: isPinned, at }], serverPosition) => {
+    const server = view.server(serverName);
+    if (server === undefined) return;
+    (isPinned ? server.tools : server.alwaysLoaded).forEach((entry, position) => {
+      const added = activeOf(activation, entry);
+      pinned.add(entry.boundName);
+      placed.push({
+        tool: { kind: "mcp", entry },
+        at: added?.at ?? at,
+        order: added?.order ?? serverPosition * ORDERS_PER_SERVER + position,
+        name: entry.boundName,
+      });
+    });
+  });
+  for (const [entry, { at, order }] of keptPromotions(view, activation, pinned, budgets)) {
+    placed.push({ tool: { kind: "mcp", entry }, at, order, name: entry.boundName });
+  }
+  placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
+  return placed.map(({ tool }) => tool);
+}
+
+/** The promoted tools that are bound: the most recently used ones within the budgets, and all that were used last. */
+function keptPromotions(
+  view: View,
+  activation: McpActivation,
+  pinned: ReadonlySet<string>,
+  budgets: Budgets,
+): [ToolEntry, Promotion][] {
+  const candidates: [ToolEntry, Promotion][] = [];
+  for (const [boundName, promotion] of Object.entries(activation.promoted)) {
+    if (promotion.gone || pinned.has(boundName)) continue;
+    const entry = view.tool(boundName);
+    if (entry !== undefined && entry.hash === promotion.hash) candidates.push([entry, promotion]);
+  }
+  candidates.sort(([, a], [, b]) => b.used - a.used || b.at - a.at || a.order - b.order);
+  const newest = candidates[0]?.[1].used;
+  let chars = 0;
+  return candidates.filter(([entry, { used }], position) => {
+    chars += entry.definitionChars;
+    return used === newest || (position < budgets.maxPromoted && chars <= budgets.maxPromotedChars);
+  });
+}
+
+function activeOf(activation: McpActivation, entry: ToolEntry): Promotion | undefined {
+  const promotion = Object.hasOwn(activation.promoted, entry.boundName) ? activation.promoted[entry.boundName] : undefined;
+  return promotion?.gone === false ? promotion : undefined;
+}
+
+/** The next number on the count of `Promotion.at`. */
+export function nextAt(activation: McpActivation, sent: McpSent | undefined): number {
+  let highest = 0;
+  for (const { at, used } of Object.values(activation.promoted)) highest = Math.max(highest, at, used);
+  for (const { at } of Object.values(sent?.servers ?? {})) highest = Math.max(highest, at);
+  for (const at of Object.values(sent?.synthetic ?? {})) highest = Math.max(highest, at);
+  return highest + 1;
+}
+
+/**
+ * The write that promotes tools which were found or called.
+ *
+ * Of a tool that is bound only `used` is raised; one that is not (new, gone, changed, evicted) gets a new place at the
+ * end. Pinned tools need none.
+ *
+ * @param bound - What was bound when the tools were found.
+ * @returns `undefined` when there is nothing to write.
+ */
+export function promote(
+  found: readonly ToolEntry[],
+  bound: readonly BoundTool[],
+  activation: McpActivation,
+  sent: McpSent | undefined,
+): McpActivation | undefined {
+  const boundNames = new Set(bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry.boundName] : [])));
+  const at = nextAt(activation, sent);
+  const promoted: Record<string, Promotion> = {};
+  found.forEach((entry, order) => {
+    const present = activeOf(activation, entry);
+    if (!boundNames.has(entry.boundName)) {
+      promoted[entry.boundName] = { hash: entry.hash, at, order, used: at, gone: false };
+    } else if (present !== undefined) {
+      promoted[entry.boundName] = { ...present, used: at };
+    }
+  });
+  return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
+}
+
+/** The write that un-promotes tools: removed, or changed in text or schema. */
+export function demote(
+  boundNames: Iterable<string>,
+  activation: McpActivation,
+  sent: McpSent | undefined,
+): McpActivation | undefined {
+  const at = nextAt(activation, sent);
+  const promoted: Record<string, Promotion> = {};
+  for (const boundName of boundNames) {
+    const present = Object.hasOwn(activation.promoted, boundName) ? activation.promoted[boundName] : undefined;
+    if (present?.gone === false) promoted[boundName] = { ...present, at, used: at, gone: true };
+  }
+  return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
+}
+
+/** The activation of a state, empty when it has none yet. */
+export function activationOf(state: { readonly mcpActivation?: McpActivation | undefined }): McpActivation {
+  return state.mcpActivation ?? EMPTY_ACTIVATION;
+}

@@ -1,0 +1,172 @@
+import { nearestNames, searchTools } from "../catalog/searchTools.js";
+import { isSchemaObject } from "../catalog/schemaWalk.js";
+import { cut, oneLine } from "../catalog/text.js";
+import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
+import type { View } from "./view.js";
+
+/** Arguments of `search_mcp_tools`, checked. */
+export interface SearchArguments {
+  /** What to look for, each on its own. */
+  readonly queries: readonly string[];
+  /** Tools returned for each query at the most. */
+  readonly limit: number;
+  /** A server name or a configured category. */
+  readonly server: string | undefined;
+}
+
+/** What a search found and how it reads to the model. */
+export interface SearchAnswer {
+  readonly text: string;
+  /** Tools to promote, best first. */
+  readonly matches: readonly ToolEntry[];
+}
+
+const DEFAULT_LIMIT = 5;
+const MAX_LIMIT = 50;
+const MAX_QUERIES = 10;
+const MAX_DESCRIPTION_CHARS = 200;
+const MAX_LISTED_CHARS = 8_000;
+
+/** Description of `search_mcp_tools` for the model. */
+export const SEARCH_TOOL_DESCRIPTION =
+  "Finds tools of the connected MCP servers and makes them callable. Say what you need in a few words: action, object and " +
+  'platform, such as "create issue github"; or give the exact name of a tool. One need a query; put several needs in "queries". ' +
+  'If nothing fits, search again in other words. "server" alone lists the tools of a server; no arguments lists the servers.';
+
+/** Input schema of `search_mcp_tools`. */
+export const SEARCH_TOOL_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    query: { type: "string", description: "What the tool should do, or its name" },
+    queries: { type: "array", items: { type: "string" }, description: "Several needs at once" },
+    server: { type: "string", description: "Only tools of this server or category" },
+    limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, description: `Tools per query, ${DEFAULT_LIMIT} unless given` },
+  },
+};
+
+/** Reads the model's arguments; what cannot be read is taken as not given. Never throws. */
+export function parseSearchArguments(value: unknown): SearchArguments {
+  const given = isSchemaObject(value) ? value : {};
+  const texts = [given["query"], ...(Array.isArray(given["queries"]) ? (given["queries"] as unknown[]) : [given["queries"]])];
+  const queries = texts.filter((text): text is string => typeof text === "string" && text.trim() !== "").slice(0, MAX_QUERIES);
+  const limit = Math.round(Number(given["limit"] ?? DEFAULT_LIMIT));
+  const server = given["server"];
+  return {
+    queries: [...new Set(queries)],
+    limit: Number.isFinite(limit) ? Math.min(MAX_LIMIT, Math.max(1, limit)) : DEFAULT_LIMIT,
+    server: typeof server === "string" && server.trim() !== "" ? server.trim() : undefined,
+  };
+}
+
+/** Names of the servers a search is about: one, those of a category, or all visible ones. Empty for an unknown name. */
+export function searchedServers(view: View, server: string | undefined): readonly string[] {
+  if (server === undefined) return view.serverNames;
+  if (view.serverNames.includes(server)) return [server];
+  return view.serverNames.filter((serverName) => view.settings(serverName).category === server);
+}
+
+/** Searches the visible tools. Pure: servers that are still connecting have been waited for. */
+export function answerSearch(view: View, { queries, limit, server }: SearchArguments): SearchAnswer {
+  const serverNames = searchedServers(view, server);
+  if (server !== undefined && serverNames.length === 0) {
+    return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.serverNames.join(", ")}.`, matches: [] };
+  }
+  if (queries.length === 0) {
+    const text = server === undefined ? listServers(view) : serverNames.map((name) => listTools(view, name)).join("\n");
+    return { text: text + unreachable(view, serverNames), matches: [] };
+  }
+  const inScope = new Set(serverNames);
+  const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
+  const results = queries.map((query) => ({ query, ...searchTools(view.catalog, { query, limit, accepts }) }));
+  const matches = interleave(results.map(({ tools }) => tools));
+  const missed = results.filter(({ tools }) => tools.length === 0).map((result) => describeMiss(result));
+  const found =
+    matches.length === 0
+      ? []
+      : [
+          `Found ${matches.length} ${matches.length === 1 ? "tool" : "tools"}, callable now by ${matches.length === 1 ? "its name" : "their names"}:`,
+          ...matches.map(matchLine),
+        ];
+  return { text: [...found, ...missed].join("\n") + unreachable(view, serverNames), matches };
+}
+
+/** True when the queries name tools that are known, so that nothing need be waited for. */
+export function isAnsweredByName(view: View, { queries, server }: SearchArguments): boolean {
+  const inScope = new Set(searchedServers(view, server));
+  return (
+    queries.length > 0 &&
+    queries.every((query) => {
+      const named = [view.tool(query.trim()), ...view.catalog.toolsNamed(query.trim())];
+      return named.some((entry) => entry !== undefined && inScope.has(entry.serverName) && view.isVisible(entry));
+    })
+  );
+}
+
+/** What the model is told about a tool name that it may not know or that does not exist. The same for both. */
+export function unknownToolText(view: View, name: string): string {
+  const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry));
+  const hint = near.length === 0 ? "" : ` Similar tools: ${near.join(", ")}.`;
+  return `The tool "${oneLine(name, 80)}" is not available.${hint} Call search_mcp_tools to find what you need.`;
+}
+
+function interleave(lists: readonly (readonly ToolEntry[])[]): ToolEntry[] {
+  const result = new Set<ToolEntry>();
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  for (let rank = 0; rank < longest; rank += 1) for (const list of lists) if (rank < list.length) result.add(list[rank]!);
+  return [...result];
+}
+
+function matchLine(entry: ToolEntry): string {
+  const description = oneLine(entry.description || (entry.title ?? ""), MAX_DESCRIPTION_CHARS);
+  const { properties, required } = entry.inputSchema;
+  const needed = new Set(Array.isArray(required) ? (required as unknown[]) : []);
+  const names = isSchemaObject(properties) ? Object.keys(properties) : [];
+  const args = names.slice(0, 12).map((name) => oneLine(name, 40) + (needed.has(name) ? "" : "?"));
+  const more = names.length > 12 ? ", …" : "";
+  return `- ${entry.boundName}(${args.join(", ")}${more})${description === "" ? "" : `: ${description}`}`;
+}
+
+function describeMiss({ query, nearest }: { readonly query: string; readonly nearest: readonly string[] }): string {
+  const hint =
+    nearest.length === 0
+      ? "Try other words for the action or the object, or list a server's tools."
+      : `Similar names: ${nearest.join(", ")}.`;
+  return `Nothing fits "${oneLine(query, 100)}". ${hint}`;
+}
+
+function listServers(view: View): string {
+  const lines = view.serverNames.map((serverName) => {
+    const server = view.server(serverName);
+    const settings = view.settings(serverName);
+    const count = server === undefined ? view.state(serverName) : `${server.tools.length} tools`;
+    const purpose = oneLine(settings.description ?? server?.title ?? "", MAX_DESCRIPTION_CHARS);
+    return `- ${oneLine(serverName, 64)} (${count})${purpose === "" ? "" : `: ${purpose}`}`;
+  });
+  return cut(`Servers:\n${lines.join("\n")}`, MAX_LISTED_CHARS);
+}
+
+function listTools(view: View, serverName: string): string {
+  const tools = view.server(serverName)?.tools;
+  if (tools === undefined) return "";
+  const lines = tools.map((entry) => `- ${entry.boundName}: ${oneLine(entry.description || (entry.title ?? ""), 100)}`);
+  const head = `Server ${oneLine(serverName, 64)} has ${tools.length} tools. Search for one by name to make it callable.`;
+  const full = [head, ...lines].join("\n");
+  if (full.length <= MAX_LISTED_CHARS) return full;
+  return cut([head, ...tools.map((entry) => `- ${entry.boundName}`)].join("\n"), MAX_LISTED_CHARS);
+}
+
+/** Says which of the searched servers could not be searched. */
+function unreachable(view: View, serverNames: readonly string[]): string {
+  const unknown = serverNames.filter((serverName) => view.server(serverName) === undefined);
+  const connecting = unknown.filter((serverName) => ["connecting", "idle"].includes(view.state(serverName)));
+  const failed = unknown.filter((serverName) => ["failed", "needs-auth", "closed"].includes(view.state(serverName)));
+  const lines = [
+    connecting.length === 0
+      ? ""
+      : `Still connecting, not searched: ${connecting.join(", ")}. Search again in a moment if you need them.`,
+    failed.length === 0
+      ? ""
+      : `Not available now: ${failed.map((serverName) => `${serverName} (${view.state(serverName)})`).join(", ")}.`,
+  ].filter((line) => line !== "");
+  return lines.length === 0 ? "" : `\n${lines.join("\n")}`;
+}

@@ -1,0 +1,241 @@
+import type { BaseMessage } from "@langchain/core/messages";
+import { HumanMessage } from "@langchain/core/messages";
+
+import type { CatalogDiff } from "../catalog/diff.js";
+import { nameTool } from "../catalog/names.js";
+import type { Budgets, HubSettings } from "../config/settings.js";
+import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
+import { renderListing, type ListedServer } from "./listing.js";
+import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.js";
+import { activationOf, demote, nextAt, promote } from "./promotion.js";
+import type { ServerView, View } from "./view.js";
+
+/** Name of the search tool. */
+export const SEARCH_TOOL_NAME = "search_mcp_tools";
+
+const MAX_NOTES = 4;
+const MAX_NOTES_CHARS = 1_000;
+
+/** What decides how a thread is shown its tools. */
+export interface ThreadSettings {
+  readonly budgets: Budgets;
+  readonly names: HubSettings["names"];
+  /** Whether the listing is shown. */
+  readonly listing: boolean;
+  /** Whether `search_mcp_tools` is bound. */
+  readonly search: boolean;
+}
+
+/**
+ * What a thread is shown from now on, and what that changes in its state.
+ *
+ * Pure. Without changes the state's own `_mcpSent` comes back and there is no update, so a model call that follows
+ * another costs nothing that grows with the catalog.
+ *
+ * @param at - `"turn"`: a new run begins; `"hop"`: a model call inside a run.
+ */
+export function showThread(
+  view: View,
+  state: McpThreadState,
+  messages: readonly BaseMessage[],
+  settings: ThreadSettings,
+  at: "turn" | "hop",
+): { readonly sent: McpSent; readonly update: McpStateUpdate | undefined } {
+  const before = state._mcpSent;
+  if (before === undefined) {
+    const sent = firstListing(view, settings);
+    return { sent, update: { _mcpSent: sent } };
+  }
+  const activation = activationOf(state);
+  const changes = changesSince(view, before);
+  const isOutdated =
+    before.view !== view.key ||
+    Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
+    !areAnchored(before.notes, messages) ||
+    (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting"));
+  if (changes.length === 0 && !isOutdated) return { sent: before, update: undefined };
+
+  const told = tell(view, before, changes, activation, settings);
+  const note = noteFor(view, changes, told, messages, settings);
+  const notes = note === undefined ? before.notes : [...before.notes, note];
+  const isOverfull = notes.length > MAX_NOTES || notes.reduce((sum, { text }) => sum + text.length, 0) > MAX_NOTES_CHARS;
+  const sent = isOutdated || isOverfull ? renewListing(view, told, settings) : { ...told, notes };
+  const mcpActivation = activationChange(view, changes, before, told, activation, settings);
+  return { sent, update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation } };
+}
+
+interface Change {
+  readonly server: ServerView;
+  readonly kind: "joined" | "changed";
+  readonly diff: CatalogDiff | undefined;
+}
+
+function changesSince(view: View, sent: McpSent): Change[] {
+  const changes: Change[] = [];
+  for (const server of view.servers()) {
+    const told = Object.hasOwn(sent.servers, server.serverName) ? sent.servers[server.serverName] : undefined;
+    if (told === undefined) changes.push({ server, kind: "joined", diff: undefined });
+    else if (told.digest !== server.digest) {
+      changes.push({
+        server,
+        kind: "changed",
+        diff: visibleDiff(view, server, view.catalog.diffSince(server.serverName, told.digest)),
+      });
+    }
+  }
+  return changes;
+}
+
+/** The part of a diff that this agent may know of. What was removed is known by name alone. */
+function visibleDiff(view: View, { serverName }: ServerView, diff: CatalogDiff | undefined): CatalogDiff | undefined {
+  if (diff === undefined) return undefined;
+  const isVisible = (toolName: string): boolean => {
+    const entry = view.catalog.toolOf(serverName, toolName);
+    return entry === undefined || view.isVisible(entry);
+  };
+  return { added: diff.added.filter(isVisible), removed: diff.removed, changed: diff.changed.filter(isVisible) };
+}
+
+function firstListing(view: View, settings: ThreadSettings): McpSent {
+  const servers = view.servers();
+  const undecided = view.serverNames.every((serverName) => view.settings(serverName).defer !== undefined);
+  const pinsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
+  const empty: McpSent = { v: 1, view: view.key, listing: "", pinsUnset, pending: [], servers: {}, synthetic: {}, notes: [] };
+  const told = Object.fromEntries(
+    servers.map(({ serverName, settings: { defer }, digest }) => [
+      serverName,
+      { digest, pinned: defer === undefined ? pinsUnset : !defer, at: 0 },
+    ]),
+  );
+  return renewListing(view, { ...empty, servers: told }, settings);
+}
+
+/** Writes down what the thread now knows of each changed server; a new one is pinned by the rules of the first listing. */
+function tell(
+  view: View,
+  sent: McpSent,
+  changes: readonly Change[],
+  activation: McpActivation,
+  settings: ThreadSettings,
+): McpSent {
+  const at = nextAt(activation, sent);
+  const servers = { ...sent.servers };
+  for (const { server, kind } of changes) {
+    const {
+      serverName,
+      digest,
+      settings: { defer },
+    } = server;
+    if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
+    else {
+      const mayPin = sent.pinsUnset && view.definitionChars < settings.budgets.autoDeferChars;
+      servers[serverName] = { digest, pinned: defer === undefined ? mayPin : !defer, at };
+    }
+  }
+  return withSearchTool(view, { ...sent, servers }, at, settings);
+}
+
+/** The listing of what is there now, without notes. */
+function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpSent {
+  const servers = Object.fromEntries(
+    Object.entries(sent.servers).filter(([serverName]) => view.serverNames.includes(serverName)),
+  );
+  const current: McpSent = { ...sent, view: view.key, servers, notes: [] };
+  const unknown = view.serverNames.filter((serverName) => view.server(serverName) === undefined);
+  const inState = (...states: string[]): string[] => unknown.filter((serverName) => states.includes(view.state(serverName)));
+  const connecting = inState("connecting");
+  const listing = settings.listing
+    ? renderListing({
+        servers: view.servers().map((server) => listedServer(server, current)),
+        connecting,
+        onDemand: inState("idle").map((serverName) => ({ serverName, purpose: view.settings(serverName).description })),
+        unavailable: inState("failed", "needs-auth", "closed"),
+        budgetChars: settings.budgets.listingBudgetChars,
+      })
+    : "";
+  return withSearchTool(view, { ...current, listing, pending: connecting }, 0, settings);
+}
+
+function listedServer(server: ServerView, sent: McpSent): ListedServer {
+  return {
+    serverName: server.serverName,
+    purpose: server.settings.description ?? server.title,
+    instructions: server.instructions,
+    tools: deferredTools(server, sent),
+  };
+}
+
+function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"] {
+  if (sent.servers[server.serverName]?.pinned === true) return [];
+  if (server.alwaysLoaded.length === 0) return server.tools;
+  const pinned = new Set(server.alwaysLoaded);
+  return server.tools.filter((entry) => !pinned.has(entry));
+}
+
+/** Binds the search tool from the moment there is something to search for; it then stays. */
+function withSearchTool(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
+  if (!settings.search || Object.hasOwn(sent.synthetic, SEARCH_TOOL_NAME)) return sent;
+  const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
+  const isAnyDeferred = view.servers().some((server) => deferredTools(server, sent).length > 0);
+  return isAnyUnknown || isAnyDeferred ? { ...sent, synthetic: { ...sent.synthetic, [SEARCH_TOOL_NAME]: at } } : sent;
+}
+
+function noteFor(
+  view: View,
+  changes: readonly Change[],
+  sent: McpSent,
+  messages: readonly BaseMessage[],
+  settings: ThreadSettings,
+): McpSent["notes"][number] | undefined {
+  const told: ServerChange[] = changes
+    .map(({ server, kind, diff }) => ({
+      serverName: server.serverName,
+      kind,
+      toolCount: server.tools.length,
+      isPinned: sent.servers[server.serverName]?.pinned === true,
+      diff: diff === undefined ? undefined : boundDiff(view, server.serverName, diff, settings),
+    }))
+    .filter(({ kind, toolCount, diff }) =>
+      kind === "joined" ? toolCount > 0 : diff === undefined || diff.added.length + diff.removed.length + diff.changed.length > 0,
+    );
+  return told.length === 0 ? undefined : { after: noteAnchor(messages), text: renderNote(told) };
+}
+
+function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: ThreadSettings): CatalogDiff {
+  const toBound = (toolName: string): string =>
+    view.catalog.toolOf(serverName, toolName)?.boundName ?? nameTool(settings.names, serverName, toolName);
+  return { added: diff.added.map(toBound), removed: diff.removed.map(toBound), changed: diff.changed.map(toBound) };
+}
+
+/** Un-promotes what was removed or changed; gives new tools of pinned servers a place behind what is bound already. */
+function activationChange(
+  view: View,
+  changes: readonly Change[],
+  before: McpSent,
+  told: McpSent,
+  activation: McpActivation,
+  settings: ThreadSettings,
+): McpActivation | undefined {
+  const demoted: string[] = [];
+  const added: ServerView["tools"][number][] = [];
+  for (const { server, kind, diff } of changes) {
+    if (kind !== "changed" || diff === undefined) continue;
+    const names = boundDiff(view, server.serverName, diff, settings);
+    demoted.push(...names.removed, ...names.changed);
+    const isPinned = told.servers[server.serverName]?.pinned === true;
+    const pinned = new Set(isPinned ? server.tools : server.alwaysLoaded);
+    for (const toolName of diff.added) {
+      const entry = view.catalog.toolOf(server.serverName, toolName);
+      if (entry !== undefined && pinned.has(entry)) added.push(entry);
+    }
+  }
+  const gone = demote(demoted, activation, before);
+  const placed = promote(added, [], activation, told);
+  if (gone === undefined || placed === undefined) return gone ?? placed;
+  return { v: 1, promoted: { ...gone.promoted, ...placed.promoted } };
+}
+
+function isHumanTurn(messages: readonly BaseMessage[]): boolean {
+  const last = messages.at(-1);
+  return last !== undefined && HumanMessage.isInstance(last);
+}

@@ -1,0 +1,116 @@
+import { LangChainError, ns } from "@langchain/core/errors";
+
+/**
+ * Every code an error of this package can carry. Each has a section in `docs/reference/errors.md`.
+ */
+export type McpErrorCode =
+  | "INVALID_CONFIG"
+  | "CONNECT_FAILED"
+  | "CONNECT_TIMEOUT"
+  | "REQUEST_TIMEOUT"
+  | "SESSION_LOST"
+  | "CLOSED"
+  | "AUTH_REQUIRED"
+  | "NOT_FOUND"
+  | "INVALID_ARGUMENTS"
+  | "SERVER_ERROR";
+
+/** What an error of this package knows besides its message. */
+export interface McpErrorDetails {
+  /** The server the error is about, by its configured name. */
+  readonly serverName?: string | undefined;
+  /** The tool the error is about, by the server's own (raw) name. */
+  readonly toolName?: string | undefined;
+  /** The error this one was made from. */
+  readonly cause?: unknown;
+}
+
+const mcpErrors = ns.sub("mcp-middleware");
+
+/**
+ * Base of all errors that this package throws.
+ *
+ * `McpMiddlewareError.isInstance(error)` (and the same on each subclass) recognises an error by brand, not by
+ * prototype, so it also works across two copies of the package.
+ */
+export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError, "base") {
+  override readonly name: string = "McpMiddlewareError";
+  /** What went wrong, as a constant to switch on. */
+  readonly code: McpErrorCode;
+  /** The server the error is about, by its configured name. */
+  readonly serverName: string | undefined;
+  /** The tool the error is about, by the server's own (raw) name. */
+  readonly toolName: string | undefined;
+  /** The error this one was made from. */
+  override readonly cause: unknown;
+
+  constructor(code: McpErrorCode, message: string, details: McpErrorDetails = {}) {
+    super(message);
+    this.code = code;
+    this.serverName = details.serverName;
+    this.toolName = details.toolName;
+    this.cause = details.cause;
+  }
+}
+
+/** An option, a configuration file or a `${VAR}` is wrong: fix the code or the file. Code `INVALID_CONFIG`. */
+export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config") {
+  override readonly name = "McpConfigError";
+
+  constructor(message: string, details?: McpErrorDetails) {
+    super("INVALID_CONFIG", message, details);
+  }
+}
+
+/** Codes of {@link McpConnectionError}. */
+export type McpConnectionErrorCode = Extract<
+  McpErrorCode,
+  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "CLOSED"
+>;
+
+/** A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on without it. */
+export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
+  override readonly name = "McpConnectionError";
+
+  constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails) {
+    super(code, message, details);
+  }
+}
+
+/** A server refused for want of (valid) credentials. Code `AUTH_REQUIRED`. */
+export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "auth-required") {
+  override readonly name = "McpAuthRequiredError";
+
+  constructor(message: string, details?: McpErrorDetails) {
+    super("AUTH_REQUIRED", message, details);
+  }
+}
+
+/** No such server or tool; the message names the known ones. Code `NOT_FOUND`. */
+export class McpNotFoundError extends mcpErrors.brand(McpMiddlewareError, "not-found") {
+  override readonly name = "McpNotFoundError";
+
+  constructor(message: string, details?: McpErrorDetails) {
+    super("NOT_FOUND", message, details);
+  }
+}
+
+/** Codes of {@link McpProtocolError}. */
+export type McpProtocolErrorCode = Extract<McpErrorCode, "INVALID_ARGUMENTS" | "SERVER_ERROR">;
+
+/** A request was refused: by the server (its JSON-RPC code is in `rpcCode`), or before it was sent. */
+export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "protocol") {
+  override readonly name = "McpProtocolError";
+  /** The server's JSON-RPC error code, when it sent one. */
+  readonly rpcCode: number | undefined;
+
+  constructor(code: McpProtocolErrorCode, message: string, details?: McpErrorDetails & { readonly rpcCode?: number }) {
+    super(code, message, details);
+    this.rpcCode = details?.rpcCode;
+  }
+}
+
+/** Text of a thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,130 @@
+import { EventEmitter } from "node:events";
+
+import { messageOf } from "./errors.js";
+
+/** State of one server's connection, as `hub.status()` and events name it. */
+export type ConnectionState = "idle" | "connecting" | "connected" | "needs-auth" | "failed" | "disabled" | "closed";
+
+/** Where an event comes from, when it belongs to a run. */
+export interface RunOrigin {
+  /** `configurable.thread_id` of the run. */
+  readonly threadId?: string | undefined;
+  /** Id of the LangChain run. */
+  readonly runId?: string | undefined;
+}
+
+/** Codes of the `warning` event. Each has a line in `docs/reference/events.md`. */
+export type WarningCode =
+  | "OPTION_WITHOUT_EFFECT"
+  | "LARGE_PINNED_SERVER"
+  | "TOOL_MENDED"
+  | "TOOL_DROPPED"
+  | "LIST_CUT"
+  | "REFRESH_FAILED"
+  | "CONNECT_FAILED"
+  | "WRAPPED_CLIENT_THROWS"
+  | "LISTENER_FAILED"
+  | "CALLBACK_FAILED";
+
+/** Payload of every event of `hub.on(event, listener)`, by event name. JSON-safe, without secrets. */
+export interface McpEvents {
+  /** A connection changed its state. */
+  connection: {
+    readonly serverName: string;
+    readonly state: ConnectionState;
+    /** Number of the attempt, from 1, of `connecting`. */
+    readonly attempt?: number;
+    /** Milliseconds the connect took, of `connected`. */
+    readonly latencyMs?: number;
+    /** Why, of `failed` and `needs-auth`. */
+    readonly error?: string;
+  };
+  /** What a server offers changed. Names are raw tool names. */
+  catalog: {
+    readonly serverName: string;
+    readonly kind: "tools";
+    readonly added: readonly string[];
+    readonly removed: readonly string[];
+    readonly changed: readonly string[];
+  };
+  /** A search ran. `matches` are bound names, best first. */
+  search: RunOrigin & { readonly query: string; readonly matches: readonly string[]; readonly latencyMs: number };
+  /** A tool call ended. `chars` is the length of the text made for the model. */
+  call: RunOrigin & {
+    readonly serverName: string;
+    readonly toolName: string;
+    readonly toolCallId?: string | undefined;
+    readonly latencyMs: number;
+    readonly status: "success" | "error";
+    readonly chars: number;
+  };
+  /** A server reported progress of a call. */
+  progress: {
+    readonly serverName: string;
+    readonly toolName: string;
+    readonly toolCallId?: string | undefined;
+    readonly progress: number;
+    readonly total?: number | undefined;
+    readonly message?: string | undefined;
+  };
+  /** A server logged something. */
+  log: { readonly serverName: string; readonly level: string; readonly logger?: string | undefined; readonly data: unknown };
+  /** A model call is about to be made: characters of tool definitions kept back and bound, and of the listing. */
+  context: RunOrigin & { readonly withheldChars: number; readonly boundChars: number; readonly listingChars: number };
+  /** Something is wrong that does not stop the work. */
+  warning: { readonly code: WarningCode; readonly serverName?: string | undefined; readonly message: string };
+}
+
+/** Name of an event of {@link McpEvents}. */
+export type McpEventName = keyof McpEvents;
+
+/**
+ * The one emitter of a hub.
+ *
+ * A listener that throws is reported as a warning and never disturbs the sender. A warning that nobody listens to
+ * is written once per code and server with `console.warn`.
+ */
+export class HubEvents {
+  readonly #emitter = new EventEmitter().setMaxListeners(0);
+  readonly #printed = new Set<string>();
+  readonly #warnings: "console" | "silent";
+
+  constructor(warnings: "console" | "silent") {
+    this.#warnings = warnings;
+  }
+
+  /** Calls `listener` at each event of that name. Returns a function that ends this. */
+  on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
+    const guarded = (payload: McpEvents[Name]): void => {
+      try {
+        listener(payload);
+      } catch (error) {
+        if (name !== "warning") this.warn("LISTENER_FAILED", `A listener of "${name}" threw: ${messageOf(error)}`);
+      }
+    };
+    this.#emitter.on(name, guarded);
+    return () => this.#emitter.off(name, guarded);
+  }
+
+  /** Sends an event to its listeners. */
+  emit<Name extends McpEventName>(name: Name, payload: McpEvents[Name]): void {
+    this.#emitter.emit(name, payload);
+  }
+
+  /** True when someone listens, so that costly payloads need not be made for nobody. */
+  has(name: McpEventName): boolean {
+    return this.#emitter.listenerCount(name) > 0;
+  }
+
+  /** Sends a `warning`; writes it to the console once when nobody listens. */
+  warn(code: WarningCode, message: string, serverName?: string): void {
+    if (this.has("warning")) {
+      this.emit("warning", { code, serverName, message });
+      return;
+    }
+    const key = `${code}\n${serverName ?? ""}`;
+    if (this.#warnings === "silent" || this.#printed.has(key)) return;
+    this.#printed.add(key);
+    console.warn(`[langchain-mcp-middleware] ${code}: ${message}`);
+  }
+}

@@ -1,0 +1,100 @@
+import { AIMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, isCommand } from "@langchain/langgraph";
+import { createMiddleware } from "langchain";
+
+import { originOf } from "../call/boundTool.js";
+import { parseOptions } from "../config/parseOptions.js";
+import type { WrappableClient } from "../connect/openWrapped.js";
+import { Disclosure } from "../disclosure.js";
+import { McpHub } from "../hub.js";
+import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js";
+import { mcpMiddlewareOptionsSchema, type McpMiddlewareOptions } from "./options.js";
+
+/**
+ * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
+ *
+ * The agent sees a short listing at the end of its system prompt and `search_mcp_tools`; what it finds is bound from
+ * the next model call on and stays bound in that thread, kept in graph state. Failures of tools and servers reach the
+ * model as messages and never end the run.
+ *
+ * Place it last in the list of middleware, or at least after those that write the system prompt or add tools of their
+ * own: the listing is then the last block of the prompt, and their tools are never taken for ours.
+ *
+ * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped (`McpHub.wrap`) and stays yours.
+ * @throws {McpConfigError} for unknown or wrong options.
+ * @example
+ * const agent = createAgent({ model, middleware: [mcpMiddleware(client)] });
+ */
+export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpMiddlewareOptions = {}) {
+  const { servers, tools, listing, search, ...budgets } = parseOptions(
+    mcpMiddlewareOptionsSchema,
+    options,
+    "mcpMiddleware options",
+  );
+  const hub = hubOrClient instanceof McpHub ? hubOrClient : McpHub.wrap(hubOrClient);
+  const disclosure = new Disclosure(hub, { servers, tools, listing, search, budgets });
+
+  return createMiddleware({
+    name: "mcpMiddleware",
+    stateSchema: mcpStateSchema,
+
+    beforeAgent: async (state, runtime) => disclosure.start(state, state.messages, runtime.signal),
+
+    wrapModelCall: async (request, handler) => {
+      const { state, runtime } = request;
+      const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
+      const plan = await disclosure.prepare(state, request.messages, foreignNames, originOf(runtime), runtime.signal);
+      const answer = await handler({
+        ...request,
+        messages: plan.messages,
+        tools: [...request.tools, ...plan.tools],
+        ...(plan.listing === "" ? {} : { systemMessage: withBlock(request.systemMessage, plan.listing) }),
+      });
+      // A structured response is no AIMessage; a Command in its place would lose it.
+      if (!AIMessage.isInstance(answer)) return answer;
+      return withUpdate(answer, { ...plan.update, ...disclosure.review(answer, plan, state) });
+    },
+
+    wrapToolCall: async (request, handler) => {
+      const { toolCall, tool, state, runtime } = request;
+      const route = await disclosure.route(toolCall, tool !== undefined, state, runtime.signal);
+      switch (route.kind) {
+        case "answer":
+          return route.message;
+        case "pass":
+          return withoutProtectedKeys(await handler(request));
+        case "run": {
+          const result = await handler({ ...request, tool: route.tool });
+          const update = ToolMessage.isInstance(result) ? route.after(result) : undefined;
+          return update === undefined ? result : new Command({ update: { messages: [result], ...update } });
+        }
+      }
+    },
+  });
+}
+
+/** A system message with one more text block at its end; a line is left free between it and other text. */
+function withBlock(systemMessage: SystemMessage, text: string): SystemMessage {
+  const isAlone = systemMessage.text === "";
+  const block = new SystemMessage({ content: [{ type: "text", text: isAlone ? text : `\n\n${text}` }] });
+  return isAlone ? block : systemMessage.concat(block);
+}
+
+function withUpdate(answer: AIMessage, update: McpStateUpdate): AIMessage | Command {
+  return Object.keys(update).length === 0 ? answer : new Command({ update });
+}
+
+/** Other tools may return a `Command`, but not one that writes what only we write. */
+function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage | Command {
+  if (!isCommand(result) || typeof result.update !== "object" || result.update === null) return result;
+  const entries = Array.isArray(result.update) ? result.update : Object.entries(result.update);
+  if (!entries.some(([key]) => PROTECTED_KEYS.includes(key))) return result;
+  const { graph, resume, goto } = result;
+  const update = Object.fromEntries(entries.filter(([key]) => !PROTECTED_KEYS.includes(key)));
+  return new Command({
+    update,
+    ...(goto === undefined ? {} : { goto }),
+    ...(graph === undefined ? {} : { graph }),
+    ...(resume === undefined ? {} : { resume }),
+  });
+}

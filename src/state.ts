@@ -1,0 +1,130 @@
+import { ReducedValue, StateSchema } from "@langchain/langgraph";
+import * as z from "zod";
+
+/** One promoted tool of a thread. */
+const promotionSchema = z.object({
+  /** Content hash of the tool when it was promoted; another one means another tool, which is not bound. */
+  hash: z.string(),
+  /** When it was bound first, counted over all writes of the thread. */
+  at: z.number().int(),
+  /** Position among the tools of the same write. */
+  order: z.number().int(),
+  /** When it was found or called last, on the same count as `at`. */
+  used: z.number().int(),
+  /** True for a tool that was un-promoted: removed from its server, or changed. */
+  gone: z.boolean(),
+});
+
+/** Promotion of one tool. JSON. */
+export type Promotion = z.output<typeof promotionSchema>;
+
+const activationSchema = z.object({
+  v: z.literal(1),
+  /** Promotions by bound name. */
+  promoted: z.record(z.string(), promotionSchema),
+});
+
+/** Promotions of a thread: public state key `mcpActivation`. JSON. */
+export type McpActivation = z.output<typeof activationSchema>;
+
+const noteSchema = z.object({
+  /** Id of the message it follows; `""` puts it before all messages. */
+  after: z.string(),
+  text: z.string(),
+});
+
+/** A note about changed tools. Not a message of the thread: put into each request behind the message it follows. */
+export type Note = z.output<typeof noteSchema>;
+
+const sentServerSchema = z.object({
+  /** Digest of the server's tools when the thread was last told about them. */
+  digest: z.string(),
+  /** Whether its tools are bound in every model call of this thread. */
+  pinned: z.boolean(),
+  /** When its pinned tools were bound first, on the count of `Promotion.at`. */
+  at: z.number().int(),
+});
+
+const sentSchema = z.object({
+  v: z.literal(1),
+  /** Key of what the agent may see; another one makes the listing anew. */
+  view: z.string(),
+  /** The listing as this thread was shown it, sent unchanged in every model call. */
+  listing: z.string(),
+  /** Whether servers without `defer` of their own are pinned in this thread. */
+  pinsUnset: z.boolean(),
+  /** Servers that the listing named as still connecting. */
+  pending: z.array(z.string()),
+  /** What the thread was told, by server. Nothing per tool. */
+  servers: z.record(z.string(), sentServerSchema),
+  /** Our own tools that are bound in this thread, with when they were bound first. */
+  synthetic: z.record(z.string(), z.number().int()),
+  notes: z.array(noteSchema),
+});
+
+/** What a thread was shown: private state key `_mcpSent`. JSON, one writer. */
+export type McpSent = z.output<typeof sentSchema>;
+
+/** How a call of a tool that was not bound is to be taken, by tool call id. */
+const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "suggest"]));
+
+/** Private state key `_mcpUnbound`, replaced each hop. */
+export type McpUnbound = z.output<typeof unboundCallsSchema>;
+
+/** No promotions. */
+export const EMPTY_ACTIVATION: McpActivation = Object.freeze({ v: 1, promoted: Object.freeze({}) });
+
+/**
+ * Merges two writes of promotions, tool by tool.
+ *
+ * Higher `at` wins; at equal `at` present beats gone, then the lower `order`, then the greater `hash`; `used` is the
+ * greater of both. Commutative, associative and idempotent, so parallel writers agree in any order.
+ */
+export function mergeActivation(current: McpActivation, next: McpActivation): McpActivation {
+  const promoted: Record<string, Promotion> = { ...current.promoted };
+  for (const [boundName, theirs] of Object.entries(next.promoted)) {
+    const ours = Object.hasOwn(promoted, boundName) ? promoted[boundName] : undefined;
+    promoted[boundName] = ours === undefined ? theirs : mergePromotion(ours, theirs);
+  }
+  return { v: 1, promoted };
+}
+
+function mergePromotion(a: Promotion, b: Promotion): Promotion {
+  const winner = isNewer(b, a) ? b : a;
+  const used = Math.max(a.used, b.used);
+  return winner.used === used ? winner : { ...winner, used };
+}
+
+function isNewer(a: Promotion, b: Promotion): boolean {
+  if (a.at !== b.at) return a.at > b.at;
+  if (a.gone !== b.gone) return b.gone;
+  if (a.order !== b.order) return a.order < b.order;
+  return a.hash > b.hash;
+}
+
+/** The state of a thread as the functions of this package read it. */
+export interface McpThreadState {
+  readonly mcpActivation?: McpActivation | undefined;
+  readonly _mcpSent?: McpSent | undefined;
+  readonly _mcpUnbound?: McpUnbound | undefined;
+}
+
+/** A change of the state of a thread. */
+export type McpStateUpdate = {
+  mcpActivation?: McpActivation;
+  _mcpSent?: McpSent;
+  _mcpUnbound?: McpUnbound;
+};
+
+/** State keys that only this package writes; they are taken out of what other tools return. */
+export const PROTECTED_KEYS: readonly string[] = ["_mcpSent", "_mcpUnbound"];
+
+/** State fields of a thread for `createAgent` and `StateGraph`. Keys that begin with `_` cannot be set by a caller. */
+export const mcpStateSchema = new StateSchema({
+  mcpActivation: new ReducedValue(activationSchema.default(EMPTY_ACTIVATION), {
+    inputSchema: activationSchema.default(EMPTY_ACTIVATION),
+    reducer: mergeActivation,
+  }),
+  _mcpSent: sentSchema.optional(),
+  _mcpUnbound: unboundCallsSchema.optional(),
+});

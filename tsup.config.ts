@@ -1,0 +1,13 @@
+import { defineConfig } from "tsup";
+
+export default defineConfig({
+  entry: ["src/index.ts", "src/core.ts"],
+  format: ["esm", "cjs"],
+  target: "node20",
+  platform: "node",
+  // Shared chunks, so that there is one class of each whichever entry point is imported.
+  splitting: true,
+  dts: true,
+  clean: true,
+  sourcemap: true,
+});
