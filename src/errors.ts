@@ -112,5 +112,7 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
 
 /** Text of a thrown value. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  // Not `instanceof`: errors of `fetch` may come from another realm.
+  const message = typeof error === "object" && error !== null && "message" in error ? error.message : undefined;
+  return typeof message === "string" ? message : String(error);
 }

@@ -226,7 +226,7 @@ function callError(cause: unknown, server: ServerSettings, toolName: string, ses
   if (isUnauthorized(cause)) {
     return new McpAuthRequiredError(`Server "${serverName}" refused the call of "${toolName}" for want of credentials.`, details);
   }
-  if (cause instanceof McpError) {
+  if (isRpcError(cause)) {
     if (isOwnTimeout(cause)) {
       const hard = (cause.data as { maxTotalTimeout?: unknown }).maxTotalTimeout !== undefined;
       return new McpConnectionError(
@@ -253,6 +253,13 @@ function callError(cause: unknown, server: ServerSettings, toolName: string, ses
     mask(`The call of "${toolName}" on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
     details,
   );
+}
+
+/** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */
+function isRpcError(error: unknown): error is McpError {
+  if (error instanceof McpError) return true;
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  return typeof code === "number" && code <= -32_000;
 }
 
 /** The SDK's own timeouts share their code with what servers send; only they carry the limit. */

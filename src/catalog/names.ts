@@ -38,7 +38,9 @@ export function nameTool(
 ): string {
   if (names === "mcp") return boundName(serverName, toolName);
   const wanted = names === "bare" ? toolName : names(serverName, toolName);
-  return LEGAL.test(wanted) ? wanted : hashedName(legalise(wanted), serverName, toolName);
+  if (typeof wanted !== "string") return boundName(serverName, toolName);
+  // `__proto__` is legal for providers and a trap as a key.
+  return LEGAL.test(wanted) && wanted !== "__proto__" ? wanted : hashedName(legalise(wanted), serverName, toolName);
 }
 
 function legalise(text: string): string {

@@ -59,7 +59,7 @@ function namedTools(catalog: Catalog, text: string, accepts: (entry: ToolEntry) 
     const byLeaf = catalog.toolsWithLeaf(word).filter(accepts);
     if (byLeaf.length === 1) found.add(byLeaf[0]!);
   }
-  return found;
+  return new Set([...found].sort((a, b) => (a.boundName < b.boundName ? -1 : 1)));
 }
 
 /** Pieces of a text that could be names, the whole text first: split at spaces, quotes and brackets. */

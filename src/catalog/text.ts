@@ -10,7 +10,7 @@ export function removeInvisible(text: string): string {
 
 /** Makes every `<` that could begin a tag harmless (`&lt;`), so that the text cannot open or close a block. */
 export function escapeTags(text: string): string {
-  return text.replace(/<(?=\s*[/!?A-Za-z_])/g, "&lt;");
+  return text.replace(/<(?=[!?A-Za-z_]|\s*\/)/g, "&lt;");
 }
 
 /**

@@ -119,6 +119,7 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   if (names.length === 0) {
     throw new McpConfigError('McpHub options: "mcpServers" is empty. Give at least one server.');
   }
+  if (names.includes("__proto__")) throw new McpConfigError('McpHub options: a server cannot be called "__proto__". Rename it.');
   const servers = new Map<string, ServerSettings>();
   for (const [serverName, entry] of Object.entries(parsed.mcpServers)) {
     servers.set(serverName, serverSettings(serverName, entry, transportSettings(serverName, entry), parsed));

@@ -191,8 +191,8 @@ export class Connection {
       this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
       events.onListed(listing);
     } catch (cause) {
-      await session?.close();
       const error = this.#asConnectError(cause, session);
+      await session?.close();
       if (isCurrent()) {
         const kind = McpAuthRequiredError.isInstance(error) ? "needs-auth" : "failed";
         this.#become({ kind, error, failedAtMs: Date.now(), attempts: attempt });

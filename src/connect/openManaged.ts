@@ -15,6 +15,8 @@ export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" 
 
 const TERMINATE_SESSION_MS = 1_000;
 const MAX_STDERR_LINES = 8;
+/* An error page of a web server can be long. */
+const MAX_REASON_CHARS = 500;
 
 type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
 
@@ -159,11 +161,11 @@ function connectError(serverName: string, error: unknown, transport: Transport, 
     );
   }
   const stdio = transport instanceof StdioTransport ? transport : undefined;
-  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
   const reason =
     stdio !== undefined && code === "ENOENT"
       ? `${messageOf(error)}. Check that "command" is installed and on the PATH, and that "cwd" exists`
-      : stdio?.endReason !== undefined && stdio.endReason !== "it was closed" && code === undefined
+      : stdio?.endReason !== undefined && stdio.endReason !== "it was closed" && typeof code !== "string"
         ? stdio.endReason
         : describeCause(error);
   const tail = session.stderrTail();
@@ -176,10 +178,13 @@ function connectError(serverName: string, error: unknown, transport: Transport, 
   );
 }
 
-/** A failed `fetch` says only "fetch failed"; its cause says why. */
+/** What went wrong in words: with the HTTP status, and with the cause of a failed `fetch`, which says only "fetch failed". */
 function describeCause(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
-  return cause === undefined || cause.message === "" ? messageOf(error) : `${messageOf(error)} (${cause.message})`;
+  const cause = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined;
+  const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
+  const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
+  const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
+  return (status + messageOf(error) + reason).slice(0, MAX_REASON_CHARS);
 }
 
 /** True for the ways in which the SDK says that credentials are missing or refused. */

@@ -1,0 +1,128 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { matchGlobs } from "../../../src/config/globs.js";
+import { loadMcpConfig, parseMcpConfig } from "../../../src/config/loadMcpConfig.js";
+import { nearest } from "../../../src/config/nearest.js";
+import { expandVariables, maskSecrets } from "../../../src/config/variables.js";
+
+const a = { command: "node", args: ["a.js"] };
+const b = { url: "https://b.example/mcp" };
+
+describe("parseMcpConfig", () => {
+  it.each<[string, unknown]>([
+    ["mcpServers by name", { mcpServers: { a, b } }],
+    ["servers by name", { servers: { a, b }, inputs: [] }],
+    ["servers of an editor's settings", { mcp: { servers: { a, b } } }],
+    [
+      "a list with names",
+      {
+        servers: [
+          { name: "a", ...a },
+          { name: "b", ...b },
+        ],
+      },
+    ],
+    ["the bare record", { $schema: "x", a, b }],
+  ])("reads %s", (_what, content) => {
+    expect(parseMcpConfig(content, "mcp.json").mcpServers).toEqual({ a, b });
+  });
+
+  it("keeps hub options and turns disabled into enabled", () => {
+    expect(parseMcpConfig({ mcpServers: { a: { ...a, disabled: true, autoApprove: ["x"] } }, startup: "lazy" }, "f")).toEqual({
+      startup: "lazy",
+      mcpServers: { a: { ...a, enabled: false } },
+    });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ["nothing of ours", { hello: 1 }, /"f" names no MCP servers/],
+    ["an empty list", { servers: [] }, /names no MCP servers/],
+    ["a list entry without a name", { servers: [a] }, /server 1 of the list has no "name"/],
+    [
+      "two servers of one name",
+      {
+        servers: [
+          { name: "a", ...a },
+          { name: "a", ...b },
+        ],
+      },
+      /two servers are named "a"/,
+    ],
+    ["a server that is no object", { mcpServers: { a: "x" } }, /server "a" is not an object/],
+  ])("refuses %s", (_what, content, message) => {
+    expect(() => parseMcpConfig(content, "f")).toThrow(message);
+  });
+});
+
+describe("loadMcpConfig", () => {
+  const file = join(mkdtempSync(join(tmpdir(), "mcp-config-")), "mcp.json");
+
+  it("reads comments and trailing commas", async () => {
+    writeFileSync(file, '{\n  // our servers\n  "mcpServers": { "a": { "command": "node", "args": ["a.js"], }, },\n}');
+    expect((await loadMcpConfig(file)).mcpServers).toEqual({ a });
+  });
+
+  it("names the file and the line of a syntax error, and a missing file", async () => {
+    writeFileSync(file, '{\n  "mcpServers": {\n    "a" "b"\n  }\n}');
+    await expect(loadMcpConfig(file)).rejects.toThrow(/mcp.json" is not JSON: ColonExpected in line 3/);
+    await expect(loadMcpConfig(`${file}.nope`)).rejects.toThrow(/Cannot read the MCP configuration/);
+  });
+});
+
+describe("expandVariables", () => {
+  const resolve = (name: string): string | undefined => ({ TOKEN: "s3cret-value", EMPTY: "" })[name];
+
+  it("fills in variables everywhere and tells which values are secret", async () => {
+    const value = {
+      url: "https://x/${TOKEN}",
+      headers: { A: "Bearer ${env:TOKEN}" },
+      args: ["${MISSING:-8080}", "plain", "$HOME"],
+      n: 5,
+    };
+    expect(await expandVariables(value, resolve, "s")).toEqual({
+      value: { url: "https://x/s3cret-value", headers: { A: "Bearer s3cret-value" }, args: ["8080", "plain", "$HOME"], n: 5 },
+      secrets: ["s3cret-value"],
+    });
+  });
+
+  it("names server and variable when one is not known, and takes an empty value as it is", async () => {
+    await expect(expandVariables({ a: "${NOPE}" }, resolve, "tracker")).rejects.toThrow(
+      'Server "tracker" needs the variable NOPE, which is not set',
+    );
+    expect((await expandVariables("x${EMPTY}y", resolve, "s")).value).toBe("xy");
+  });
+});
+
+describe("maskSecrets", () => {
+  it("masks longer secrets first and leaves short ones", () => {
+    expect(maskSecrets("abcdef abcd ab", ["abcd", "abcdef", "ab"])).toBe("*** *** ab");
+  });
+});
+
+describe("matchGlobs", () => {
+  it.each<[string, string, boolean]>([
+    ["read_*", "read_file", true],
+    ["read_*", "xread_file", false],
+    ["*", "a/b:c.d", true],
+    ["files.*", "files.read/all", true],
+    ["{get,list}_?", "get_x", true],
+    ["Get_*", "get_x", false],
+    [".*", ".hidden", true],
+  ])("matches %s against %s: %s", (glob, text, expected) => {
+    expect(matchGlobs([glob])(text)).toBe(expected);
+  });
+
+  it("matches nothing when there are no globs", () => {
+    expect(matchGlobs([])("a") || matchGlobs(undefined)("a")).toBe(false);
+  });
+});
+
+describe("nearest", () => {
+  it("finds a misspelt word whatever its case and nothing that is far", () => {
+    expect(nearest("Tooldeny", ["toolDeny", "toolFilter"])).toBe("toolDeny");
+    expect(nearest("banana", ["toolDeny", "toolFilter"])).toBeUndefined();
+    expect(nearest("x", [])).toBeUndefined();
+  });
+});
