@@ -157,7 +157,13 @@ export class Connection {
     const state = this.state;
     if (state.kind !== "connected" || this.#refreshing !== undefined || Date.now() - this.#listedAtMs < ttlMs) return;
     if (state.session.announcesChanges()) return;
-    this.refresh().catch((error: unknown) => this.#parts.events.onRefreshFailed(error));
+    this.#refreshInBackground();
+  }
+
+  #refreshInBackground(): void {
+    this.refresh().catch((error: unknown) => {
+      if (this.#state.kind !== "closed") this.#parts.events.onRefreshFailed(error);
+    });
   }
 
   /** Ends the connection for good. */
@@ -232,7 +238,7 @@ export class Connection {
     clearTimeout(this.#refreshTimer);
     this.#refreshTimer = setTimeout(() => {
       if (this.state.kind !== "connected") return;
-      this.refresh().catch((error: unknown) => this.#parts.events.onRefreshFailed(error));
+      this.#refreshInBackground();
     }, LIST_CHANGED_DEBOUNCE_MS);
     this.#refreshTimer.unref();
   }
