@@ -1,0 +1,54 @@
+// Compiled, not run: what must compile, and what must not.
+import { MultiServerMCPClient } from "@langchain/mcp-adapters";
+import { createAgent } from "langchain";
+import {
+  McpConnectionError,
+  McpHub,
+  mcpMiddleware,
+  type McpActivation,
+  type McpHubOptions,
+  type ServerStatus,
+} from "langchain-mcp-middleware";
+import { McpHub as CoreHub } from "langchain-mcp-middleware/core";
+
+const client = new MultiServerMCPClient({ mcpServers: { a: { command: "node", args: [] } } });
+const hub = new McpHub({ a: { command: "node" } });
+const same: CoreHub = hub;
+void same;
+
+const agent = createAgent({ model: "openai:x", middleware: [mcpMiddleware(client), mcpMiddleware(hub, { servers: ["a"] })] });
+
+async function state(): Promise<McpActivation> {
+  const result = await agent.invoke({ messages: "hi" });
+  // @ts-expect-error private keys are not in the result
+  void result._mcpSent;
+  return result.mcpActivation;
+}
+void state;
+
+// @ts-expect-error a misspelt option
+mcpMiddleware(hub, { server: ["a"] });
+// @ts-expect-error a wrong kind
+const wrong: McpHubOptions = { mcpServers: { a: { command: 5 } } };
+void wrong;
+// @ts-expect-error not a client
+mcpMiddleware({ hello: 1 });
+
+const states: ServerStatus["state"][] = ["idle", "connecting", "connected", "needs-auth", "failed", "disabled", "closed"];
+void states;
+
+const end: () => void = hub.on("call", ({ serverName, latencyMs, threadId }) => {
+  const names: string = serverName;
+  const time: number = latencyMs;
+  const thread: string | undefined = threadId;
+  void [names, time, thread];
+});
+void end;
+// @ts-expect-error no such event
+hub.on("nope", () => undefined);
+
+declare const error: unknown;
+if (McpConnectionError.isInstance(error)) {
+  const code: "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "CLOSED" = error.code;
+  void code;
+}
