@@ -39,7 +39,9 @@ console.log(artifact.isError);
 // → false
 
 // %% 5. Errors name the server, the tool and the fix
-console.log(await hub.callTool("everything", "get-sum", { a: 2 }).catch((error: Error) => error.message.split("Expected")[1]));
+console.log(
+  await hub.callTool("everything", "get-sum", { a: 2 }).catch((error: unknown) => (error as Error).message.split("Expected")[1]),
+);
 // → : a: number (required), b: number (required).
 
 // %% 6. Close

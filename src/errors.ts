@@ -71,6 +71,7 @@ export type McpConnectionErrorCode = Extract<
 /** A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on without it. */
 export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
   override readonly name = "McpConnectionError";
+  declare readonly code: McpConnectionErrorCode;
 
   constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails) {
     super(code, message, details);
@@ -101,6 +102,7 @@ export type McpProtocolErrorCode = Extract<McpErrorCode, "INVALID_ARGUMENTS" | "
 /** A request was refused: by the server (its JSON-RPC code is in `rpcCode`), or before it was sent. */
 export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "protocol") {
   override readonly name = "McpProtocolError";
+  declare readonly code: McpProtocolErrorCode;
   /** The server's JSON-RPC error code, when it sent one. */
   readonly rpcCode: number | undefined;
 
