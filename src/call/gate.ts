@@ -109,8 +109,7 @@ export class Gate {
     if (entry === undefined) throw this.#unknownTool(serverName, toolName);
 
     const sent = await this.#prepare(request, entry);
-    const signal = request.signal ?? new AbortController().signal;
-    const raw = await this.#send(connection, server, entry, sent, signal, request);
+    const raw = await this.#send(connection, server, entry, sent, request);
     const resultSettings = { ...settings, maxResultChars: server.maxResultChars };
     const outcome = toOutcome(serverName, toolName, raw, performance.now() - startedAt, resultSettings);
     const { afterToolCall } = settings.callbacks;
@@ -151,8 +150,7 @@ export class Gate {
     server: ServerSettings,
     { serverName, toolName }: ToolEntry,
     args: Record<string, unknown>,
-    signal: AbortSignal,
-    { toolCallId }: CallRequest,
+    { toolCallId, signal }: CallRequest,
   ): Promise<RawCallResult> {
     const { events, settings } = this.#parts;
     let session: Session | undefined;
@@ -160,7 +158,7 @@ export class Gate {
       return await connection.run(signal, (open) => {
         session = open;
         return open.client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
-          signal,
+          ...(signal === undefined ? {} : { signal }),
           timeout: server.toolTimeoutMs,
           maxTotalTimeout: server.maxToolTimeoutMs,
           resetTimeoutOnProgress: true,
@@ -171,7 +169,7 @@ export class Gate {
         });
       });
     } catch (cause) {
-      if (signal.aborted) throw signal.reason;
+      if (signal?.aborted === true) throw signal.reason;
       throw callError(cause, server, toolName, session);
     }
   }

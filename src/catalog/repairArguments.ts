@@ -43,13 +43,17 @@ function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string
     if (result === value) result = { ...value };
     setOwn(result, key, repaired);
   };
+  // JSON knows no undefined: such a member would not be sent.
+  if (Object.values(value).includes(undefined)) {
+    result = Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
+  }
   for (const [key, propertySchema] of Object.entries(properties)) {
-    if (!Object.hasOwn(value, key)) continue;
+    if (value[key] === undefined || !Object.hasOwn(value, key)) continue;
     const repaired = repairValue(root, propertySchema, value[key], depth + 1);
     if (repaired !== value[key]) set(key, repaired);
   }
   for (const key of Array.isArray(schema["required"]) ? (schema["required"] as unknown[]) : []) {
-    if (typeof key !== "string" || Object.hasOwn(value, key) || !Object.hasOwn(properties, key)) continue;
+    if (typeof key !== "string" || Object.hasOwn(result, key) || !Object.hasOwn(properties, key)) continue;
     const property = dereference(root, properties[key]);
     if (isSchemaObject(property) && Object.hasOwn(property, "default")) set(key, property["default"]);
   }

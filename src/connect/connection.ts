@@ -129,10 +129,11 @@ export class Connection {
   }
 
   /** Runs a task with the session, at most `maxConcurrentCalls` at the same time. */
-  async run<Value>(signal: AbortSignal, task: (session: Session) => Promise<Value>): Promise<Value> {
-    const session = await rejectOnAbort(this.session(), signal);
-    const turn = this.#callLimit(async () => {
-      signal.throwIfAborted();
+  async run<Value>(signal: AbortSignal | undefined, task: (session: Session) => Promise<Value>): Promise<Value> {
+    const { state } = this;
+    const session = state.kind === "connected" ? state.session : await rejectOnAbort(this.session(), signal);
+    const turn = this.#callLimit(() => {
+      signal?.throwIfAborted();
       return task(session);
     });
     return rejectOnAbort(turn, signal);

@@ -212,7 +212,8 @@ async function withinMs(promise: Promise<unknown>, limitMs: number): Promise<voi
 }
 
 /** Settles with the promise, or rejects when the signal aborts first. */
-export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason as Error);
     if (signal.aborted) onAbort();

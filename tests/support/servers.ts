@@ -13,6 +13,12 @@ export function stdioFixture(
   return { ...more, command: process.execPath, args: [FIXTURE, JSON.stringify(options)] };
 }
 
+/** The same for the adapter as well: of stderr nothing is shown. */
+export function quietFixture(options: Record<string, unknown> = {}): { command: string; args: string[]; stderr: "ignore" } {
+  const { command, args } = stdioFixture(options);
+  return { command, args, stderr: "ignore" };
+}
+
 /** True while a process runs; a zombie has ended. */
 export function isRunning(pid: number): boolean {
   try {

@@ -1,0 +1,78 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer, type Server as HttpServer } from "node:http";
+import { randomUUID } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+
+/** What a real server answered, recorded. */
+export interface Recording {
+  readonly file: string;
+  readonly serverInfo?: { readonly name?: string; readonly title?: string; readonly version?: string };
+  readonly instructions?: string;
+  readonly tools: readonly { readonly name: string; readonly description?: string; readonly inputSchema: unknown }[];
+}
+
+/** Where the recordings of real servers lie, when they are there. */
+export const RECORDINGS =
+  process.env["MCP_RECORDINGS"] ?? fileURLToPath(new URL("../../shared/data/real-servers", import.meta.url));
+
+/** The recorded real servers, one configuration of each; empty when the recordings are not there. */
+export function loadRecordings(): Recording[] {
+  if (!existsSync(RECORDINGS)) return [];
+  return readdirSync(RECORDINGS)
+    .filter((file) => file.endsWith(".json") && !file.includes("--"))
+    .sort()
+    .map((file) => ({ ...(JSON.parse(readFileSync(`${RECORDINGS}/${file}`, "utf8")) as Omit<Recording, "file">), file }));
+}
+
+/** Serves recordings as live MCP servers over streamable HTTP on loopback. Lists are sent as recorded, faults included. */
+export async function serveRecordings(recordings: readonly Recording[]): Promise<{ urls: string[]; close: () => Promise<void> }> {
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  const http: HttpServer = createServer((request, response) => {
+    void (async () => {
+      let text = "";
+      for await (const chunk of request) text += String(chunk);
+      const body = text === "" ? undefined : (JSON.parse(text) as { method?: string });
+      let transport = sessions.get(String(request.headers["mcp-session-id"]));
+      if (transport === undefined && body?.method === "initialize") {
+        const made = new StreamableHTTPServerTransport({
+          sessionIdGenerator: () => randomUUID(),
+          onsessioninitialized: (id) => void sessions.set(id, made),
+        });
+        transport = made;
+        await recordedServer(recordings[Number(request.url!.split("/")[1])]!).connect(made);
+      }
+      if (transport === undefined) response.writeHead(404).end();
+      else await transport.handleRequest(request, response, body);
+    })();
+  });
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const { port } = http.address() as AddressInfo;
+  return {
+    urls: recordings.map((_, index) => `http://127.0.0.1:${port}/${index}/mcp`),
+    close: async () => {
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+    },
+  };
+}
+
+// The low-level server sends lists as they were recorded, also where they break the specification.
+/* eslint-disable @typescript-eslint/no-deprecated */
+function recordedServer({ file, serverInfo, instructions, tools }: Recording): Server {
+  const info = {
+    name: serverInfo?.name ?? file,
+    version: serverInfo?.version ?? "1",
+    ...(serverInfo?.title === undefined ? {} : { title: serverInfo.title }),
+  };
+  const server = new Server(info, { capabilities: { tools: {} }, ...(instructions ? { instructions } : {}) });
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools as never }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params }) => ({
+    content: [{ type: "text", text: JSON.stringify(params) }],
+  }));
+  return server;
+}
