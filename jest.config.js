@@ -6,7 +6,11 @@ const shared = {
   transform: {
     "^.+\\.ts$": [
       "ts-jest",
-      { useESM: true, diagnostics: false, tsconfig: { module: "ESNext", moduleResolution: "Bundler", isolatedModules: true } },
+      {
+        useESM: true,
+        diagnostics: false,
+        tsconfig: { module: "ESNext", moduleResolution: "Bundler", isolatedModules: true, esModuleInterop: true },
+      },
     ],
   },
 };

@@ -1,5 +1,6 @@
 export { DEFAULTS } from "./config/defaults.js";
-export type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
+export type { McpAgentOptions } from "./config/agentOptions.js";
+export type { McpHubOptions, McpWrapOptions, ResultStore } from "./config/hubSchema.js";
 export { loadMcpConfig } from "./config/loadMcpConfig.js";
 export type { McpServerEntry, WrappedServerEntry } from "./config/serverSchema.js";
 export type { SecretResolver } from "./config/variables.js";
@@ -7,7 +8,7 @@ export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
 export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
-export type { CallOutcome, McpArtifact } from "./call/result.js";
+export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { WrappableClient } from "./connect/openWrapped.js";
 export type { ViewOptions } from "./disclose/view.js";
 export * from "./errors.js";

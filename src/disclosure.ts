@@ -1,7 +1,9 @@
 import type { AIMessage, BaseMessage, ToolMessage } from "@langchain/core/messages";
 
 import { errorMessage } from "./call/errorMessage.js";
+import { toRequestMessages } from "./call/requestMessages.js";
 import { GatedTool } from "./catalog/gatedTool.js";
+import { profileOf } from "./catalog/profiles.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import { resolveBudgets, type Budgets } from "./config/settings.js";
 import { withNotes } from "./disclose/notes.js";
@@ -46,18 +48,37 @@ export interface ModelCallPlan {
   readonly foreignNames: ReadonlySet<string>;
 }
 
+/** What a model call runs in. */
+export interface ModelCallContext {
+  readonly origin?: RunOrigin;
+  readonly signal?: AbortSignal | undefined;
+  /** The model client, when it is known: schemas, descriptions and images take the form that it takes. */
+  readonly model?: unknown;
+  /** True when no model is going to be called. */
+  readonly isPreview?: boolean;
+}
+
 /** What becomes of a tool call. */
 export type ToolCallRoute =
   /** Not ours. */
   | { readonly kind: "pass" }
-  /** Answered without running anything. */
-  | { readonly kind: "answer"; readonly message: ToolMessage }
-  /** Run this tool; `after` says what its answer changes in the state. */
-  | {
-      readonly kind: "run";
-      readonly tool: GatedTool;
-      readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
-    };
+  /** A raw name that nothing in the request had. If nobody else has a tool of that name, `otherwise`. */
+  | { readonly kind: "unbound"; readonly otherwise: RunRoute | AnswerRoute }
+  | AnswerRoute
+  | RunRoute;
+
+/** Answered without running anything. */
+export interface AnswerRoute {
+  readonly kind: "answer";
+  readonly message: ToolMessage;
+}
+
+/** Run this tool; `after` says what its answer changes in the state. */
+export interface RunRoute {
+  readonly kind: "run";
+  readonly tool: GatedTool;
+  readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
+}
 
 /** A tool call as LangChain hands it on. */
 export interface ToolCallLike {
@@ -98,7 +119,7 @@ export class Disclosure {
     messages: readonly BaseMessage[],
     signal?: AbortSignal,
   ): Promise<McpStateUpdate | undefined> {
-    await this.#ready(signal);
+    await this.#ready(state, signal);
     return showThread(this.#view, state, messages, this.#settings, "turn").update;
   }
 
@@ -107,25 +128,31 @@ export class Disclosure {
     state: McpThreadState,
     messages: readonly BaseMessage[],
     foreignNames: ReadonlySet<string>,
-    origin: RunOrigin = {},
-    signal?: AbortSignal,
+    { origin = {}, signal, model, isPreview = false }: ModelCallContext = {},
   ): Promise<ModelCallPlan> {
-    await this.#ready(signal);
+    await this.#ready(state, signal);
+    const profile = profileOf(model);
     const { sent, update } = showThread(this.#view, state, messages, this.#settings, "hop");
     const activation = afterUpdate(state, update);
     const bound = boundTools(this.#view, sent, activation, this.#settings.budgets);
     const tools = bound.flatMap((tool) => {
-      const made = tool.kind === "mcp" ? this.#hub.toolOf(tool.entry) : this.#unboundSearchTool();
+      const made = tool.kind === "mcp" ? this.#hub.toolOf(tool.entry, profile) : this.#unboundSearchTool();
       return foreignNames.has(made.name) ? [] : [made];
     });
     const boundChars = bound.reduce((sum, tool) => sum + (tool.kind === "mcp" ? tool.entry.definitionChars : 0), 0);
-    this.#hub.events.emit("context", {
-      ...origin,
-      withheldChars: this.#view.definitionChars - boundChars,
-      boundChars,
-      listingChars: sent.listing.length,
-    });
-    return { listing: sent.listing, tools, messages: withNotes(messages, sent.notes), update, foreignNames };
+    if (!isPreview)
+      this.#hub.events.emit("context", {
+        ...origin,
+        withheldChars: this.#view.definitionChars - boundChars,
+        boundChars,
+        listingChars: sent.listing.length,
+      });
+    const placement = {
+      images: takesImages(model) ? (profile.name === "anthropic" ? ("tool" as const) : ("human" as const)) : ("none" as const),
+      maxHopResultChars: this.#settings.budgets.maxHopResultChars,
+    };
+    const shown = toRequestMessages(withNotes(messages, sent.notes), placement);
+    return { listing: sent.listing, tools, messages: shown, update, foreignNames };
   }
 
   /**
@@ -159,21 +186,29 @@ export class Disclosure {
     const verdict = call.id === undefined ? undefined : state._mcpUnbound?.[call.id];
     if (isRegistered || verdict === "foreign") return { kind: "pass" };
     if (call.name === SEARCH_TOOL_NAME && this.#settings.search) return this.#searchRoute(state, signal);
-    if (this.#view.tool(call.name) === undefined && (isOurPrefix(call.name) || verdict !== undefined))
-      await this.#loadAll(signal);
+    const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
+    if (this.#view.tool(call.name) === undefined && (mayBeOurs || this.#settings.names !== "mcp")) await this.#loadAll(signal);
     const entry = this.#view.tool(call.name);
     if (entry !== undefined) return this.#callRoute(entry, state);
     const namesakes = verdict === undefined ? [] : this.#namesakes(call.name);
-    if (verdict === "repair" && namesakes.length === 1) return this.#callRoute(namesakes[0]!, state);
-    if (namesakes.length > 0) {
-      const names = namesakes.slice(0, 10).map(({ boundName }) => boundName);
-      return { kind: "answer", message: errorMessage(call, `There is no tool "${call.name}". Use one of: ${names.join(", ")}.`) };
-    }
+    if (namesakes.length > 0)
+      return { kind: "unbound", otherwise: this.#unboundRoute(call, verdict === "repair", namesakes, state) };
     if (isOurPrefix(call.name)) return { kind: "answer", message: errorMessage(call, unknownToolText(this.#view, call.name)) };
     return { kind: "pass" };
   }
 
-  #callRoute(entry: ToolEntry, state: McpThreadState): ToolCallRoute {
+  #unboundRoute(
+    call: ToolCallLike,
+    mayRepair: boolean,
+    namesakes: readonly ToolEntry[],
+    state: McpThreadState,
+  ): RunRoute | AnswerRoute {
+    if (mayRepair && namesakes.length === 1) return this.#callRoute(namesakes[0]!, state);
+    const names = namesakes.slice(0, 10).map(({ boundName }) => boundName);
+    return { kind: "answer", message: errorMessage(call, `There is no tool "${call.name}". Use one of: ${names.join(", ")}.`) };
+  }
+
+  #callRoute(entry: ToolEntry, state: McpThreadState): RunRoute {
     return {
       kind: "run",
       tool: this.#hub.toolOf(entry),
@@ -231,11 +266,18 @@ export class Disclosure {
     return this.#view.catalog.toolsNamed(name).filter((entry) => this.#view.isVisible(entry));
   }
 
-  async #ready(signal?: AbortSignal): Promise<void> {
+  /** Opens servers and waits until the deadline; longer for those whose tools this thread already has. */
+  async #ready(state: McpThreadState, signal?: AbortSignal): Promise<void> {
     const { serverNames } = this.#view;
+    const { startupDeadlineMs, searchWaitMs } = this.#settings.budgets;
     this.#hub.use(serverNames);
-    const waitMs = this.#hub.settings.startup === "eager" ? MAX_WAIT_MS : this.#settings.budgets.startupDeadlineMs;
+    const waitMs = this.#hub.settings.startup === "eager" ? MAX_WAIT_MS : startupDeadlineMs;
     await this.#hub.settle(serverNames, waitMs, "start", signal);
+    const known = Object.keys(state._mcpSent?.servers ?? {});
+    const missing = known.filter((serverName) => serverNames.includes(serverName) && this.#view.server(serverName) === undefined);
+    if (missing.length === 0) return;
+    this.#hub.open(missing);
+    await this.#hub.settle(missing, searchWaitMs, "start", signal);
   }
 
   /** Waits for every server, so that a name can be told from an unknown one in a process that has just started. */
@@ -248,6 +290,11 @@ export class Disclosure {
 
 /** The longest time a timer can wait. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
+
+/** False for a model whose profile says that it takes no images. */
+function takesImages(model: unknown): boolean {
+  return (model as { readonly profile?: { readonly imageInputs?: boolean } } | undefined)?.profile?.imageInputs !== false;
+}
 
 function isOurPrefix(name: string): boolean {
   return name.startsWith("mcp__");

@@ -105,10 +105,17 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
   declare readonly code: McpProtocolErrorCode;
   /** The server's JSON-RPC error code, when it sent one. */
   readonly rpcCode: number | undefined;
+  /** The server's own words, with secrets masked. Untrusted. */
+  readonly serverText: string | undefined;
 
-  constructor(code: McpProtocolErrorCode, message: string, details?: McpErrorDetails & { readonly rpcCode?: number }) {
+  constructor(
+    code: McpProtocolErrorCode,
+    message: string,
+    details?: McpErrorDetails & { readonly rpcCode?: number; readonly serverText?: string },
+  ) {
     super(code, message, details);
     this.rpcCode = details?.rpcCode;
+    this.serverText = details?.serverText;
   }
 }
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 
-import { messageOf } from "./errors.js";
+import { McpConfigError, messageOf } from "./errors.js";
 
 /** State of one server's connection, as `hub.status()` and events name it. */
 export type ConnectionState = "idle" | "connecting" | "connected" | "needs-auth" | "failed" | "disabled" | "closed";
@@ -17,12 +17,14 @@ export interface RunOrigin {
 export type WarningCode =
   | "OPTION_WITHOUT_EFFECT"
   | "LARGE_PINNED_SERVER"
+  | "NO_TOOL_OFFERED"
   | "TOOL_MENDED"
   | "TOOL_DROPPED"
   | "LIST_CUT"
   | "REFRESH_FAILED"
   | "CONNECT_FAILED"
   | "WRAPPED_CLIENT_THROWS"
+  | "RESULT_NOT_STORED"
   | "LISTENER_FAILED"
   | "CALLBACK_FAILED";
 
@@ -59,7 +61,7 @@ export interface McpEvents {
     readonly chars: number;
   };
   /** A server reported progress of a call. */
-  progress: {
+  progress: RunOrigin & {
     readonly serverName: string;
     readonly toolName: string;
     readonly toolCallId?: string | undefined;
@@ -74,6 +76,17 @@ export interface McpEvents {
   /** Something is wrong that does not stop the work. */
   warning: { readonly code: WarningCode; readonly serverName?: string | undefined; readonly message: string };
 }
+
+const EVENT_NAMES: readonly string[] = [
+  "connection",
+  "catalog",
+  "search",
+  "call",
+  "progress",
+  "log",
+  "context",
+  "warning",
+] satisfies McpEventName[];
 
 /** Name of an event of {@link McpEvents}. */
 export type McpEventName = keyof McpEvents;
@@ -95,13 +108,19 @@ export class HubEvents {
 
   /** Calls `listener` at each event of that name. Returns a function that ends this. */
   on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
-    const guarded = (payload: McpEvents[Name]): void => {
-      try {
-        listener(payload);
-      } catch (error) {
-        if (name !== "warning") this.warn("LISTENER_FAILED", `A listener of "${name}" threw: ${messageOf(error)}`);
-      }
-    };
+    if (!EVENT_NAMES.includes(name)) {
+      const guess = EVENT_NAMES.find((known) => known.startsWith(name.slice(0, 4)));
+      const hint = guess === undefined ? "" : ` Did you mean "${guess}"?`;
+      throw new McpConfigError(`There is no event "${name}".${hint} Events: ${EVENT_NAMES.join(", ")}.`);
+    }
+    if (typeof listener !== "function") throw new McpConfigError(`hub.on("${name}", listener) needs a function as listener.`);
+    const guarded = (payload: McpEvents[Name]): void =>
+      settle(
+        () => listener(payload),
+        (error) => {
+          if (name !== "warning") this.warn("LISTENER_FAILED", `A listener of "${name}" failed: ${messageOf(error)}`);
+        },
+      );
     this.#emitter.on(name, guarded);
     return () => this.#emitter.off(name, guarded);
   }
@@ -116,6 +135,11 @@ export class HubEvents {
     return this.#emitter.listenerCount(name) > 0;
   }
 
+  /** Calls a callback of the configuration; what it throws, now or later, becomes a warning. */
+  guard(callbackName: string, serverName: string, callback: () => unknown): void {
+    settle(callback, (error) => this.warn("CALLBACK_FAILED", `${callbackName} failed: ${messageOf(error)}`, serverName));
+  }
+
   /** Sends a `warning`; writes it to the console once when nobody listens. */
   warn(code: WarningCode, message: string, serverName?: string): void {
     if (this.has("warning")) {
@@ -126,5 +150,14 @@ export class HubEvents {
     if (this.#warnings === "silent" || this.#printed.has(key)) return;
     this.#printed.add(key);
     console.warn(`[langchain-mcp-middleware] ${code}: ${message}`);
+  }
+}
+
+/** Runs a callback of the user's, which may be async, and reports its failure in either case. */
+function settle(callback: () => unknown, onError: (error: unknown) => void): void {
+  try {
+    Promise.resolve(callback()).catch(onError);
+  } catch (error) {
+    onError(error);
   }
 }

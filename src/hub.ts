@@ -8,6 +8,7 @@ import { Gate } from "./call/gate.js";
 import type { CallOutcome } from "./call/result.js";
 import { Catalog, type ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
+import { PROFILES, type SchemaProfile } from "./catalog/profiles.js";
 import { searchTools } from "./catalog/searchTools.js";
 import { readTool, type RawTool, type ToolEntry } from "./catalog/toolEntry.js";
 import { DEFAULTS } from "./config/defaults.js";
@@ -19,7 +20,7 @@ import { openManaged } from "./connect/openManaged.js";
 import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
 import type { OpenSession } from "./connect/session.js";
 import { View, type ViewOptions } from "./disclose/view.js";
-import { McpConfigError, McpMiddlewareError, McpNotFoundError, messageOf } from "./errors.js";
+import { McpConfigError, McpConnectionError, McpMiddlewareError, McpNotFoundError, messageOf } from "./errors.js";
 import { HubEvents, type ConnectionState, type McpEventName, type McpEvents } from "./events.js";
 import { allowAll } from "./policy/decide.js";
 import { tellCallbacks } from "./call/adapterCallbacks.js";
@@ -77,17 +78,17 @@ export class McpHub {
   readonly #catalog: Catalog;
   readonly #connections = new Map<string, Connection>();
   readonly #gate: Gate;
-  readonly #tools = new WeakMap<ToolEntry, GatedTool>();
+  readonly #tools = new WeakMap<ToolEntry, Map<string, GatedTool>>();
   readonly #startedAt = new Map<string, number>();
   readonly #named = new Set<string>();
-  readonly #isWrapped: boolean;
+  readonly #wrapped: WrappedParts | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: McpHubOptions | Record<string, McpServerEntry>);
   /** @internal A hub of a wrapped client, made by {@link McpHub.wrap}. */
   constructor(settings: HubSettings, wrapped: WrappedParts);
   constructor(options: McpHubOptions | Record<string, McpServerEntry> | HubSettings, wrapped?: WrappedParts) {
-    this.#isWrapped = wrapped !== undefined;
+    this.#wrapped = wrapped;
     this.#settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
     this.#events = new HubEvents(this.#settings.warnings);
     this.#catalog = new Catalog(this.#settings);
@@ -105,6 +106,8 @@ export class McpHub {
         settings,
         open: wrapped === undefined ? openManaged(settings, this.#settings.secretResolver) : wrapped.open(serverName),
         maxListPages: this.#settings.maxListPages,
+        reopens: wrapped === undefined,
+        retryAfterMs: this.#settings.retryFailedAfterMs,
         connectLimit: settings.transport?.kind === "stdio" ? stdioLimit : remoteLimit,
         remedy:
           wrapped === undefined
@@ -113,12 +116,7 @@ export class McpHub {
         events: {
           onState: (state) => this.#stateChanged(serverName, state),
           onListed: (listing) => this.#listed(settings, listing),
-          onRefreshFailed: (error) =>
-            this.#events.warn(
-              "REFRESH_FAILED",
-              `The tools of server "${serverName}" could not be listed again, the last list stays: ${messageOf(error)}`,
-              serverName,
-            ),
+          onRefreshFailed: (error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
           onNotification: (method, params) => this.#notified(settings, method, params),
         },
       });
@@ -148,12 +146,12 @@ export class McpHub {
         "This client is already wrapped with other options. Wrap it once, keep the hub, and give that to every mcpMiddleware.",
       );
     }
-    const { mcpServers, onConnectionError } = client.config;
-    const settings = resolveWrapOptions(options, Object.keys(mcpServers));
+    const { mcpServers, onConnectionError, defaultToolTimeout } = client.config;
+    const settings = resolveWrapOptions(options, mcpServers, defaultToolTimeout);
     const lock = pLimit(1);
     const hub = new McpHub(settings, {
       open: (serverName) => openWrapped(client, serverName, (task) => lock(task)),
-      throwsForAll: onConnectionError === "throw",
+      onClose: () => wrappedHubs.delete(client),
     });
     hub.#events.on("connection", ({ state }) => {
       if (state === "failed" && onConnectionError === "throw" && settings.servers.size > 1) {
@@ -183,6 +181,7 @@ export class McpHub {
     serverNames?: readonly string[],
     options: { readonly onFailure?: "report" | "throw" } = {},
   ): Promise<ConnectReport> {
+    if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
     const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.#connections.keys()]);
     const wanted = names.map((serverName) => [serverName, this.#connection(serverName)] as const);
     const enabled = wanted.filter(([, connection]) => connection.state.kind !== "disabled");
@@ -221,6 +220,7 @@ export class McpHub {
 
   /** Ends everything within `closeTimeoutMs`: sessions, processes with all they started, timers. Safe to call again. */
   close(): Promise<void> {
+    this.#wrapped?.onClose();
     this.#closing ??= this.#closeAll();
     return this.#closing;
   }
@@ -326,12 +326,14 @@ export class McpHub {
     );
   }
 
-  /** @internal The bound tool of an entry; the same object for the same entry. */
-  toolOf(entry: ToolEntry): GatedTool {
-    let tool = this.#tools.get(entry);
+  /** @internal The bound tool of an entry; the same object for the same entry and profile. */
+  toolOf(entry: ToolEntry, profile: SchemaProfile = PROFILES.generic): GatedTool {
+    let made = this.#tools.get(entry);
+    if (made === undefined) this.#tools.set(entry, (made = new Map<string, GatedTool>()));
+    let tool = made.get(profile.name);
     if (tool === undefined) {
-      tool = boundTool(entry, this.#settings.servers.get(entry.serverName)!, this.#gate);
-      this.#tools.set(entry, tool);
+      tool = boundTool(entry, this.#settings.servers.get(entry.serverName)!, this.#gate, profile);
+      made.set(profile.name, tool);
     }
     return tool;
   }
@@ -347,7 +349,7 @@ export class McpHub {
       const connection = this.#connections.get(serverName)!;
       const { kind } = connection.state;
       if (kind === "idle" && this.#settings.startup !== "lazy") this.#start(serverName).catch(() => undefined);
-      else if (kind === "failed" && !this.#isWrapped) connection.retryIfDue(this.#settings.retryFailedAfterMs);
+      else if (kind === "failed") connection.retryIfDue();
       else if (kind === "connected") connection.refreshIfOld(this.#settings.toolListTtlMs);
     }
   }
@@ -419,12 +421,10 @@ export class McpHub {
     });
     if (!("error" in state)) return;
     this.#events.warn("CONNECT_FAILED", state.error.message, serverName);
+    const { error } = state;
     const { onConnectionError } = this.#settings;
-    if (typeof onConnectionError !== "function") return;
-    try {
-      onConnectionError({ serverName, error: state.error });
-    } catch (error) {
-      this.#events.warn("CALLBACK_FAILED", `onConnectionError threw: ${messageOf(error)}`, serverName);
+    if (typeof onConnectionError === "function") {
+      this.#events.guard("onConnectionError", serverName, () => onConnectionError({ serverName, error }));
     }
   }
 
@@ -446,11 +446,25 @@ export class McpHub {
       tools.push(reading.tool);
     }
     const isFirst = this.#catalog.server(serverName) === undefined;
-    const { diff, duplicates } = this.#catalog.setServer(serverName, {
+    const { diff, duplicates, dropped } = this.#catalog.setServer(serverName, {
       tools,
       instructions: listing.instructions,
       serverInfo: listing.serverInfo,
     });
+    for (const toolName of dropped) {
+      this.#events.warn(
+        "TOOL_DROPPED",
+        `Tool "${toolName}" of server "${serverName}" was left out: its schema is too deep to be read.`,
+        serverName,
+      );
+    }
+    if (isFirst && tools.length > 0 && this.#catalog.server(serverName)!.tools.length === 0) {
+      this.#events.warn(
+        "NO_TOOL_OFFERED",
+        `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`,
+        serverName,
+      );
+    }
     if (listing.cutBecause !== undefined) {
       this.#events.warn(
         "LIST_CUT",
@@ -485,14 +499,13 @@ export class McpHub {
         data,
       });
     }
-    tellCallbacks(this.#settings.callbacks, serverName, method, params, (name, error) =>
-      this.#events.warn("CALLBACK_FAILED", `${name} threw: ${messageOf(error)}`, serverName),
-    );
+    tellCallbacks(this.#settings.callbacks, serverName, method, params, this.#events);
   }
 }
 
 /** What a wrapped hub needs in place of transports. */
 interface WrappedParts {
   readonly open: (serverName: string) => OpenSession;
-  readonly throwsForAll: boolean;
+  /** The hub was closed: the next wrap of the client makes a new one. */
+  readonly onClose: () => void;
 }

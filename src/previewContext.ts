@@ -1,6 +1,9 @@
 import type { BaseMessage } from "@langchain/core/messages";
 
-import { Disclosure, type DisclosureOptions } from "./disclosure.js";
+import { agentOptionsSchema, type McpAgentOptions } from "./config/agentOptions.js";
+import { parseOptions } from "./config/parseOptions.js";
+import { Disclosure } from "./disclosure.js";
+import { McpConfigError } from "./errors.js";
 import type { McpHub } from "./hub.js";
 import type { McpThreadState } from "./state.js";
 
@@ -23,10 +26,16 @@ export interface ContextPreview {
 export async function previewContext(
   hub: McpHub,
   state: McpThreadState & { readonly messages?: readonly BaseMessage[] } = {},
-  options: DisclosureOptions = {},
+  options: McpAgentOptions = {},
 ): Promise<ContextPreview> {
+  const option = Object.keys(state).find((key) => Object.hasOwn(agentOptionsSchema.shape, key));
+  if (option !== undefined) {
+    throw new McpConfigError(`previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`);
+  }
+  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, "previewContext options");
   const messages = state.messages ?? [];
-  const plan = await new Disclosure(hub, options).prepare(state, messages, new Set());
+  const disclosure = new Disclosure(hub, { servers, tools, listing, search, budgets });
+  const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true });
   const known = new Set(messages);
   return {
     listing: plan.listing,

@@ -43,6 +43,8 @@ const sentServerSchema = z.object({
   pinned: z.boolean(),
   /** When its pinned tools were bound first, on the count of `Promotion.at`. */
   at: z.number().int(),
+  /** Its pinned tools in the order they were bound, while they are few; others are bound by promotion. */
+  names: z.array(z.string()).optional(),
 });
 
 const sentSchema = z.object({
@@ -119,12 +121,17 @@ export type McpStateUpdate = {
 /** State keys that only this package writes; they are taken out of what other tools return. */
 export const PROTECTED_KEYS: readonly string[] = ["_mcpSent", "_mcpUnbound"];
 
+function lastWrite<Value>(schema: z.ZodType<Value>): ReducedValue<Value, Value> {
+  return new ReducedValue<Value, Value>(schema, { inputSchema: schema, reducer: (_current, next) => next });
+}
+
 /** State fields of a thread for `createAgent` and `StateGraph`. Keys that begin with `_` cannot be set by a caller. */
 export const mcpStateSchema = new StateSchema({
   mcpActivation: new ReducedValue(activationSchema.default(EMPTY_ACTIVATION), {
     inputSchema: activationSchema.default(EMPTY_ACTIVATION),
     reducer: mergeActivation,
   }),
-  _mcpSent: sentSchema.optional(),
-  _mcpUnbound: unboundCallsSchema.optional(),
+  // The later write wins: a middleware that calls the model twice in one hop makes two.
+  _mcpSent: lastWrite(sentSchema.optional()),
+  _mcpUnbound: lastWrite(unboundCallsSchema.optional()),
 });

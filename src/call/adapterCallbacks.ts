@@ -1,4 +1,5 @@
 import type { AdapterCallbacks } from "../config/settings.js";
+import type { HubEvents } from "../events.js";
 
 type CallbackName = Exclude<keyof AdapterCallbacks, "beforeToolCall" | "afterToolCall" | "onProgress">;
 
@@ -20,7 +21,7 @@ export function tellCallbacks(
   serverName: string,
   method: string,
   params: Readonly<Record<string, unknown>>,
-  onError: (name: CallbackName, error: unknown) => void,
+  events: HubEvents,
 ): void {
   const found = Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined;
   if (found === undefined) return;
@@ -28,7 +29,5 @@ export function tellCallbacks(
   const callback = callbacks[name] as ((...values: unknown[]) => unknown) | undefined;
   if (callback === undefined) return;
   const source = { server: serverName };
-  Promise.resolve()
-    .then(() => (takesParams ? callback(params, source) : callback(source)))
-    .catch((error: unknown) => onError(name, error));
+  events.guard(name, serverName, () => (takesParams ? callback(params, source) : callback(source)));
 }

@@ -1,8 +1,11 @@
 import { ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { getCurrentTaskInput, isGraphBubbleUp } from "@langchain/langgraph";
 
 import { GatedTool, type McpToolMetadata } from "../catalog/gatedTool.js";
 import { toModelSchema } from "../catalog/modelSchema.js";
-import { removeInvisible } from "../catalog/text.js";
+import type { SchemaProfile } from "../catalog/profiles.js";
+import { cut, removeInvisible } from "../catalog/text.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { ServerSettings } from "../config/settings.js";
 import { McpMiddlewareError } from "../errors.js";
@@ -17,7 +20,7 @@ import type { McpArtifact } from "./result.js";
  * It calls through the gate, not through a connection: an object that an agent holds works again after a reconnect.
  * A call never throws for what the server or the connection did; it answers with a `ToolMessage` of status `error`.
  */
-export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate): GatedTool {
+export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate, profile: SchemaProfile): GatedTool {
   const { serverName, toolName, boundName } = entry;
   const metadata: McpToolMetadata = {
     serverName,
@@ -26,12 +29,13 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
     outputSchema: entry.outputSchema,
     category: settings.category,
     tags: settings.tags,
+    ...(settings.metadata === undefined ? {} : { serverMetadata: settings.metadata }),
   };
-  const description = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
+  const text = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
   return new GatedTool({
     name: boundName,
-    description,
-    schema: toModelSchema(entry.inputSchema),
+    description: cut(text, profile.maxDescriptionChars),
+    schema: toModelSchema(entry.inputSchema, profile),
     metadata,
     run: async (args, { toolCallId, name, config }) => {
       const startedAt = performance.now();
@@ -45,11 +49,14 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
           toolCallId,
           signal,
           origin: originOf(config),
+          state: stateOf(config),
           config,
         });
-        return new ToolMessage({ ...base, content: outcome.content, artifact: outcome.artifact, status: outcome.status });
+        const { content, images, artifact, status } = outcome;
+        const text = content === "" ? [] : [{ type: "text" as const, text: content }];
+        return new ToolMessage({ ...base, content: images.length === 0 ? content : [...text, ...images], artifact, status });
       } catch (error) {
-        if (config.signal?.aborted === true) throw error;
+        if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
         const artifact: McpArtifact = {
           serverName,
           toolName,
@@ -64,11 +71,22 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
   });
 }
 
+/** State of the graph a tool runs in, for the adapter's hooks; `undefined` outside of one. */
+function stateOf(config: RunnableConfig): unknown {
+  try {
+    return getCurrentTaskInput(config);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Thread and run of a LangChain configuration. */
 export function originOf(config: {
   readonly configurable?: Readonly<Record<string, unknown>> | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly runId?: string | undefined;
 }): RunOrigin {
   const threadId = config.configurable?.["thread_id"];
-  return { threadId: typeof threadId === "string" ? threadId : undefined, runId: config.runId };
+  const runId = config.runId ?? config.configurable?.["run_id"] ?? config.metadata?.["run_id"];
+  return { threadId: typeof threadId === "string" ? threadId : undefined, runId: typeof runId === "string" ? runId : undefined };
 }

@@ -20,7 +20,7 @@ export function errorTextForModel(error: unknown, boundName: string): string {
   const server = `Server "${oneLine(error.serverName ?? "", 64)}"`;
   if (McpProtocolError.isInstance(error)) {
     if (error.code === "INVALID_ARGUMENTS") return oneLine(error.message, 3_000);
-    return `${server} refused the call of ${boundName}: ${oneLine(messageOf(error.cause ?? error), MAX_SERVER_TEXT_CHARS)}`;
+    return `${server} refused the call of ${boundName}: ${oneLine(error.serverText ?? "", MAX_SERVER_TEXT_CHARS)}`;
   }
   if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before its tools can be used. Go on without it.`;
   if (McpNotFoundError.isInstance(error))
@@ -29,7 +29,11 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     switch (error.code) {
       case "REQUEST_TIMEOUT":
         return `${server} did not answer the call of ${boundName} in time. It may still be working on it; do not repeat a call that changes something without checking.`;
+      case "CLOSED":
+        return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":
+        // Without a tool it was lost before this call, which was then not sent.
+        if (error.toolName === undefined) return `${server} is not available now. Use other tools, or try again later.`;
         return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
       default:
         return `${server} is not available now. Use other tools, or try again later.`;

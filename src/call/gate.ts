@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+
 import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
@@ -8,7 +10,7 @@ import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { AdapterCallbacks, HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
-import { isUnauthorized } from "../connect/openManaged.js";
+import { isUnauthorized, rejectOnAbort } from "../connect/openManaged.js";
 import type { Session } from "../connect/session.js";
 import {
   McpAuthRequiredError,
@@ -104,16 +106,34 @@ export class Gate {
     const connection = this.#parts.connectionOf(serverName);
     if (server === undefined || connection === undefined) throw this.#unknownServer(serverName);
     // A server that is opened on demand has no entries yet; any other that is not there says why.
-    if (this.#parts.catalog.server(serverName) === undefined) await connection.session();
+    if (this.#parts.catalog.server(serverName) === undefined) await rejectOnAbort(connection.session(), request.signal);
     const entry = this.#parts.catalog.toolOf(serverName, toolName);
     if (entry === undefined) throw this.#unknownTool(serverName, toolName);
 
     const sent = await this.#prepare(request, entry);
     const raw = await this.#send(connection, server, entry, sent, request);
-    const resultSettings = { ...settings, maxResultChars: server.maxResultChars };
-    const outcome = toOutcome(serverName, toolName, raw, performance.now() - startedAt, resultSettings);
+    const outcome = await this.#outcome(server, toolName, raw, performance.now() - startedAt);
     const { afterToolCall } = settings.callbacks;
     return afterToolCall === undefined ? outcome : replaceResult(afterToolCall, outcome, sent, request, events);
+  }
+
+  /** The result for the model; one that is too large goes to the result store whole. */
+  async #outcome(server: ServerSettings, toolName: string, raw: RawCallResult, durationMs: number): Promise<CallOutcome> {
+    const { settings, events } = this.#parts;
+    const { resultStore } = settings;
+    const { serverName, maxResultChars } = server;
+    const make = (storeKey: string | undefined): CallOutcome =>
+      toOutcome(serverName, toolName, raw, durationMs, { ...settings, maxResultChars, storeKey });
+    const outcome = make(resultStore === undefined ? undefined : `mcp-result:${randomUUID()}`);
+    const storeKey = outcome.artifact.truncated?.storeKey;
+    if (resultStore === undefined || storeKey === undefined) return outcome;
+    try {
+      await resultStore.mset([[storeKey, { serverName, toolName, ...raw }]]);
+      return outcome;
+    } catch (error) {
+      events.warn("RESULT_NOT_STORED", `A result of "${toolName}" could not be stored: ${messageOf(error)}`, serverName);
+      return make(undefined);
+    }
   }
 
   /** Arguments as they will be sent: repaired, changed by the adapter's hook, decided, checked. */
@@ -150,27 +170,32 @@ export class Gate {
     server: ServerSettings,
     { serverName, toolName }: ToolEntry,
     args: Record<string, unknown>,
-    { toolCallId, signal }: CallRequest,
+    { toolCallId, signal, origin }: CallRequest,
   ): Promise<RawCallResult> {
     const { events, settings } = this.#parts;
     let session: Session | undefined;
+    // The SDK leaves its listener on the signal it is given; the caller's may live long.
+    const linked = linkSignal(signal);
     try {
       return await connection.run(signal, (open) => {
         session = open;
         return open.client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
-          ...(signal === undefined ? {} : { signal }),
+          ...(linked === undefined ? {} : { signal: linked.signal }),
           timeout: server.toolTimeoutMs,
           maxTotalTimeout: server.maxToolTimeoutMs,
           resetTimeoutOnProgress: true,
           onprogress: (progress) => {
-            events.emit("progress", { serverName, toolName, toolCallId, ...progress });
-            tellProgress(settings.callbacks, progress, { serverName, toolName, args });
+            events.emit("progress", { ...origin, serverName, toolName, toolCallId, ...progress });
+            tellProgress(settings.callbacks, progress, { serverName, toolName, args }, events);
           },
         });
       });
     } catch (cause) {
       if (signal?.aborted === true) throw signal.reason;
+      if (session !== undefined && isTransportFailure(cause)) connection.reportFailure(session, cause);
       throw callError(cause, server, toolName, session);
+    } finally {
+      linked?.unlink();
     }
   }
 
@@ -205,13 +230,11 @@ function tellProgress(
   { onProgress }: AdapterCallbacks,
   progress: Omit<ProgressNotification["params"], "progressToken">,
   { serverName, toolName, args }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
+  events: HubEvents,
 ): void {
-  (onProgress as ((progress: unknown, source: unknown) => void) | undefined)?.(progress, {
-    type: "tool",
-    name: toolName,
-    args,
-    server: serverName,
-  });
+  const callback = onProgress as ((progress: unknown, source: unknown) => unknown) | undefined;
+  if (callback === undefined) return;
+  events.guard("onProgress", serverName, () => callback(progress, { type: "tool", name: toolName, args, server: serverName }));
 }
 
 /** What a failed request means to the caller. */
@@ -236,14 +259,9 @@ function callError(cause: unknown, server: ServerSettings, toolName: string, ses
       );
     }
     if (ended === undefined) {
-      return new McpProtocolError(
-        "SERVER_ERROR",
-        mask(`Server "${serverName}" refused the call of "${toolName}": ${cause.message}`),
-        {
-          ...details,
-          rpcCode: cause.code,
-        },
-      );
+      const serverText = mask(cause.message);
+      const message = `Server "${serverName}" refused the call of "${toolName}": ${serverText}`;
+      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: cause.code, serverText });
     }
   }
   return new McpConnectionError(
@@ -251,6 +269,21 @@ function callError(cause: unknown, server: ServerSettings, toolName: string, ses
     mask(`The call of "${toolName}" on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
     details,
   );
+}
+
+/** A signal that aborts with another one, until it is unlinked. */
+function linkSignal(signal: AbortSignal | undefined): { readonly signal: AbortSignal; readonly unlink: () => void } | undefined {
+  if (signal === undefined) return undefined;
+  const controller = new AbortController();
+  const onAbort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  return { signal: controller.signal, unlink: () => signal.removeEventListener("abort", onAbort) };
+}
+
+/** True for what says that the connection is gone, and not for what a server answered or a timeout. */
+function isTransportFailure(cause: unknown): boolean {
+  return !isRpcError(cause) && !isUnauthorized(cause) && !McpMiddlewareError.isInstance(cause);
 }
 
 /** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */

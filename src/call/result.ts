@@ -1,6 +1,7 @@
 import { cut, oneLine, removeInvisible } from "../catalog/text.js";
 import { isSchemaObject } from "../catalog/schemaWalk.js";
 import type { McpErrorCode } from "../errors.js";
+import { readBlock } from "./contentBlock.js";
 
 /** A `tools/call` result as a server sends it, unread. */
 export interface RawCallResult {
@@ -16,16 +17,17 @@ export interface McpArtifact {
   /** The server's own name of the tool. */
   readonly toolName: string;
   readonly durationMs: number;
-  /** Whether the server said that the call failed. */
+  /** Whether the call failed. */
   readonly isError: boolean;
   readonly structuredContent?: unknown;
+  /** The result's `_meta`. */
   readonly meta?: unknown;
-  /** Content blocks that do not stand whole in the message's text. */
+  /** Content blocks of the server that do not stand whole in the message. */
   readonly blocks: readonly unknown[];
   /** Why there is no result, when the call was not answered. */
   readonly errorCode?: McpErrorCode;
-  /** Present when the result was too large to be kept whole. */
-  readonly truncated?: { readonly totalChars: number };
+  /** Present when the result was too large to be kept here. `storeKey`: where the whole is in the result store. */
+  readonly truncated?: { readonly totalChars: number; readonly storeKey?: string };
 }
 
 /** Limits and form of a result. */
@@ -33,12 +35,24 @@ export interface ResultSettings {
   readonly maxResultChars: number;
   readonly maxArtifactChars: number;
   readonly envelope: boolean;
+  /** Key under which a result that is too large will be kept, when there is a store. */
+  readonly storeKey?: string | undefined;
 }
+
+/** An image of a result, as LangChain's message content has it. */
+export type ImageBlock = {
+  readonly type: "image_url";
+  /** A `data:` URL. */
+  readonly image_url: { readonly url: string };
+};
 
 /** A result for the model. */
 export interface CallOutcome {
   readonly status: "success" | "error";
+  /** Text for the model. */
   readonly content: string;
+  /** Images for the model, in the order the server sent them. */
+  readonly images: readonly ImageBlock[];
   readonly artifact: McpArtifact;
 }
 
@@ -47,6 +61,9 @@ const TAIL_SHARE = 0.25;
 
 /**
  * Makes what the model reads of a result, and the artifact that keeps the rest. Pure.
+ *
+ * Text becomes one text; embedded text resources stand in it, links are lines, images stand beside it, other binary
+ * data is a line in the text and stays in the artifact. Blocks for the user alone and `_meta` never reach the model.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
  */
@@ -59,12 +76,17 @@ export function toOutcome(
 ): CallOutcome {
   const blocks = result.content ?? [];
   const isError = result.isError === true;
-  const whole =
-    textOf(blocks, result.structuredContent) ||
-    (isError ? "The tool failed without a message." : "Done. The tool returned nothing.");
+  const readings = blocks.map((block) => readBlock(block, serverName));
+  const texts = readings.map(({ text }) => text).filter((text) => text !== "");
+  const images = readings.flatMap(({ image }) => (image === undefined ? [] : [image]));
+  if (texts.length === 0 && images.length === 0 && result.structuredContent !== undefined) {
+    texts.push(JSON.stringify(result.structuredContent));
+  }
+  const whole = texts.length > 0 ? texts.join("\n") : fallbackText(isError, images.length);
   const shown = cutMiddle(whole, settings.maxResultChars);
-  const kept = shown === whole ? blocks.filter((block) => !isPlainText(block)) : blocks;
-  const artifact = boundArtifact(
+  const isCut = shown !== whole;
+  const kept = blocks.filter((_block, index) => !readings[index]!.isWhole || (isCut && readings[index]!.image === undefined));
+  const { artifact, keptImages } = bound(
     {
       serverName,
       toolName,
@@ -74,14 +96,28 @@ export function toOutcome(
       ...(result._meta === undefined ? {} : { meta: result._meta }),
       blocks: kept,
     },
-    settings.maxArtifactChars,
+    images,
+    settings,
   );
-  const notice = artifact.truncated === undefined ? "" : "\n[The whole result was too large to be kept.]";
+  const text = shown + truncationNotice(artifact, images.length - keptImages.length);
   return {
     status: isError ? "error" : "success",
-    content: settings.envelope ? inEnvelope(serverName, toolName, shown + notice) : shown + notice,
+    content: settings.envelope ? inEnvelope(serverName, toolName, text) : removeInvisible(text),
+    images: keptImages,
     artifact,
   };
+}
+
+function fallbackText(isError: boolean, imageCount: number): string {
+  if (isError) return "The tool failed without a message.";
+  return imageCount > 0 ? "" : "Done. The tool returned nothing.";
+}
+
+function truncationNotice({ truncated }: McpArtifact, lostImages: number): string {
+  if (truncated === undefined) return "";
+  const lost = lostImages === 0 ? "" : ` ${lostImages} ${lostImages === 1 ? "image" : "images"} left out.`;
+  const where = truncated.storeKey === undefined ? "could not be kept" : "is kept outside of this conversation";
+  return `\n[The whole result of ${truncated.totalChars} characters ${where}.${lost}]`;
 }
 
 /** Text of a server, marked as such, so that it cannot pass for anything else. */
@@ -92,31 +128,7 @@ export function inEnvelope(serverName: string, toolName: string, text: string): 
 
 /** Keeps a text from closing or opening one of our blocks; other tags stay readable. */
 function defang(text: string): string {
-  return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp|error\b))/gi, "&lt;");
-}
-
-function isPlainText(block: unknown): block is { readonly type: "text"; readonly text: string } {
-  return isSchemaObject(block) && block["type"] === "text" && typeof block["text"] === "string";
-}
-
-function textOf(blocks: readonly unknown[], structuredContent: unknown): string {
-  const texts = blocks.map((block) => (isPlainText(block) ? block.text : describeBlock(block))).filter((text) => text !== "");
-  if (texts.length > 0) return texts.join("\n");
-  return structuredContent === undefined ? "" : JSON.stringify(structuredContent);
-}
-
-/** One line for a block that is not text; its data stays in the artifact. */
-function describeBlock(block: unknown): string {
-  if (!isSchemaObject(block)) return "";
-  const { type, mimeType, uri, resource } = block;
-  const kind = oneLine(String(mimeType ?? type ?? "unknown"), 60);
-  if (type === "resource_link") return `[Link to a resource: ${oneLine(String(uri), 300)}]`;
-  if (type === "resource" && isSchemaObject(resource)) {
-    return typeof resource["text"] === "string"
-      ? resource["text"]
-      : `[Embedded resource ${oneLine(String(resource["uri"]), 300)}, not shown]`;
-  }
-  return `[${kind} content, not shown]`;
+  return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp))/gi, "&lt;");
 }
 
 /** Cuts a long text in its middle, with a notice there, so that the result has at most `maxChars` characters. */
@@ -134,9 +146,35 @@ function dropHalfPair(text: string): string {
   return code >= 0xdc00 && code <= 0xdfff ? text.slice(1) : text;
 }
 
-function boundArtifact(artifact: McpArtifact, maxChars: number): McpArtifact {
-  const totalChars = JSON.stringify([artifact.structuredContent ?? null, artifact.meta ?? null, artifact.blocks]).length;
-  if (totalChars <= maxChars) return artifact;
-  const { serverName, toolName, durationMs, isError } = artifact;
-  return { serverName, toolName, durationMs, isError, blocks: [], truncated: { totalChars } };
+/** Keeps artifact and images together under the limit; what is over it is left out whole. */
+function bound(
+  artifact: McpArtifact,
+  images: readonly ImageBlock[],
+  { maxArtifactChars, storeKey }: ResultSettings,
+): { readonly artifact: McpArtifact; readonly keptImages: readonly ImageBlock[] } {
+  const dataChars = JSON.stringify([artifact.structuredContent ?? null, artifact.meta ?? null, artifact.blocks]).length;
+  const imageChars = images.reduce((sum, image) => sum + image.image_url.url.length, 0);
+  const totalChars = dataChars + imageChars;
+  if (totalChars <= maxArtifactChars) return { artifact, keptImages: images };
+  const truncated = { totalChars, ...(storeKey === undefined ? {} : { storeKey }) };
+  if (imageChars <= maxArtifactChars) return { artifact: withoutData(artifact, truncated), keptImages: images };
+  const isDataKept = dataChars <= maxArtifactChars;
+  return { artifact: isDataKept ? { ...artifact, truncated } : withoutData(artifact, truncated), keptImages: [] };
+}
+
+function withoutData(
+  { serverName, toolName, durationMs, isError }: McpArtifact,
+  truncated: NonNullable<McpArtifact["truncated"]>,
+): McpArtifact {
+  return { serverName, toolName, durationMs, isError, blocks: [], truncated };
+}
+
+/** True for the artifact of a message that was made here. */
+export function isMcpArtifact(value: unknown): value is McpArtifact {
+  return (
+    isSchemaObject(value) &&
+    typeof value["serverName"] === "string" &&
+    typeof value["toolName"] === "string" &&
+    Array.isArray(value["blocks"])
+  );
 }

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
+
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerInfo } from "../connect/session.js";
 import { diffTools, joinDiffs, type CatalogDiff } from "./diff.js";
 import { digest } from "./hash.js";
-import { boundName, nameTool } from "./names.js";
+import { boundName, longName, nameTool } from "./names.js";
 import { SearchIndex } from "./searchIndex.js";
 import { isSchemaObject } from "./schemaWalk.js";
 import { toolEntry, type RawTool, type ToolEntry } from "./toolEntry.js";
@@ -27,6 +29,13 @@ export interface ServerCatalog {
   readonly tools: readonly ToolEntry[];
   readonly definitionChars: number;
   readonly snapshot: ServerSnapshot;
+}
+
+/** What a listing changed. */
+export interface CatalogUpdate {
+  readonly diff: CatalogDiff | undefined;
+  readonly duplicates: readonly string[];
+  readonly dropped: readonly string[];
 }
 
 /** How many earlier listings of a server can be told apart from the present one tool by tool. */
@@ -95,12 +104,14 @@ export class Catalog {
   /**
    * Puts in what a server listed.
    *
-   * @returns What changed, `undefined` when nothing did. `duplicates` names raw tool names that came twice.
+   * @returns What changed, `undefined` when no tool did. `duplicates` names raw tool names that came twice, `dropped`
+   * those that could not be read.
    */
-  setServer(serverName: string, snapshot: ServerSnapshot): { diff: CatalogDiff | undefined; duplicates: readonly string[] } {
+  setServer(serverName: string, snapshot: ServerSnapshot): CatalogUpdate {
     const settings = this.#settings.servers.get(serverName)!;
     const before = this.#servers.get(serverName);
     const duplicates: string[] = [];
+    const dropped: string[] = [];
     const offered = new Map<string, RawTool>();
     for (const tool of snapshot.tools) {
       if (!settings.isOffered(tool.name)) continue;
@@ -112,28 +123,32 @@ export class Catalog {
     const tools: ToolEntry[] = [];
     for (const tool of [...offered.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const old = kept.get(tool.name);
-      const entry = toolEntry(serverName, old?.boundName ?? this.#freeName(serverName, tool.name), tool);
-      if (old?.hash === entry.hash && before?.snapshot.serverInfo?.title === snapshot.serverInfo?.title) {
-        tools.push(old);
-        continue;
+      try {
+        tools.push(this.#place(tool, old, settings, snapshot, before?.snapshot));
+      } catch {
+        // Too deep to be read at all; it must not cost the others.
+        dropped.push(tool.name);
+        if (old !== undefined) this.#drop(old);
       }
-      if (old !== undefined) this.#drop(old);
-      this.#put(entry, settings, snapshot);
-      tools.push(entry);
     }
     const diff = diffTools(before?.tools ?? [], tools);
-    const digestNow = digest(JSON.stringify(tools.map((entry) => [entry.toolName, entry.hash])));
     if (before !== undefined && diff !== undefined) this.#remember(serverName, before.digest, diff);
     this.#servers.set(serverName, {
       serverName,
       version: (before?.version ?? 0) + (diff === undefined ? 0 : 1),
-      digest: digestNow,
+      digest: digest(JSON.stringify(tools.map((entry) => [entry.toolName, entry.hash]))),
       tools,
       definitionChars: tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
       snapshot,
     });
-    if (diff !== undefined || before === undefined) this.#version += 1;
-    return { diff, duplicates };
+    const isChanged =
+      diff !== undefined ||
+      before === undefined ||
+      tools.some((entry, position) => entry !== before.tools[position]) ||
+      before.snapshot.instructions !== snapshot.instructions ||
+      !isDeepStrictEqual(before.snapshot.serverInfo, snapshot.serverInfo);
+    if (isChanged) this.#version += 1;
+    return { diff, duplicates, dropped };
   }
 
   /**
@@ -158,10 +173,52 @@ export class Catalog {
     this.#history.set(serverName, history);
   }
 
-  /** The bound name by the `names` option; where another server's tool has it, the unambiguous one. */
+  /** The entry of a tool: the one that is there when nothing about it changed. */
+  #place(
+    tool: RawTool,
+    old: ToolEntry | undefined,
+    settings: ServerSettings,
+    snapshot: ServerSnapshot,
+    before: ServerSnapshot | undefined,
+  ): ToolEntry {
+    const { serverName } = settings;
+    const entry = toolEntry(serverName, old?.boundName ?? this.#freeName(serverName, tool.name), tool);
+    const isSame =
+      old?.hash === entry.hash &&
+      before?.serverInfo?.title === snapshot.serverInfo?.title &&
+      isDeepStrictEqual(hintsOf(old), hintsOf(entry));
+    if (isSame) return old;
+    if (old !== undefined) this.#drop(old);
+    this.#put(entry, settings, snapshot);
+    return entry;
+  }
+
+  /**
+   * The bound name by the `names` option. Of two tools that want the same one, that of the server configured first has
+   * it, whichever connected first; the other is named as with `"mcp"`.
+   */
   #freeName(serverName: string, toolName: string): string {
     const wanted = nameTool(this.#settings.names, serverName, toolName);
-    return this.#byBoundName.has(wanted) ? boundName(serverName, toolName) : wanted;
+    const holder = this.#byBoundName.get(wanted);
+    if (holder === undefined) return wanted;
+    const order = [...this.#settings.servers.keys()];
+    const own = boundName(serverName, toolName);
+    if (holder.serverName === serverName || order.indexOf(holder.serverName) < order.indexOf(serverName)) {
+      return this.#byBoundName.has(own) ? longName(serverName, toolName) : own;
+    }
+    this.#rename(holder, boundName(holder.serverName, holder.toolName));
+    return wanted;
+  }
+
+  #rename(entry: ToolEntry, name: string): void {
+    const server = this.#servers.get(entry.serverName)!;
+    const renamed: ToolEntry = {
+      ...entry,
+      boundName: this.#byBoundName.has(name) ? longName(entry.serverName, entry.toolName) : name,
+    };
+    this.#drop(entry);
+    this.#put(renamed, this.#settings.servers.get(entry.serverName)!, server.snapshot);
+    this.#servers.set(entry.serverName, { ...server, tools: server.tools.map((tool) => (tool === entry ? renamed : tool)) });
   }
 
   #put(entry: ToolEntry, settings: ServerSettings, snapshot: ServerSnapshot): void {
@@ -196,6 +253,11 @@ export class Catalog {
     removeFrom(this.#byLeaf, leafOf(entry.toolName), entry);
     this.index.remove(entry.boundName);
   }
+}
+
+/** What a server says of a tool besides its text and schema. */
+function hintsOf({ annotations, outputSchema }: RawTool): unknown {
+  return [annotations, outputSchema];
 }
 
 function leafOf(toolName: string): string {

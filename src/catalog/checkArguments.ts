@@ -8,6 +8,7 @@ import type { JsonSchema } from "./toolEntry.js";
 const validators = new Map<string, Validator | undefined>();
 const MAX_VALIDATORS = 512;
 const MAX_PROBLEMS = 5;
+const TYPES = new Set<unknown>(["string", "number", "integer", "boolean", "array", "object", "null"]);
 
 /**
  * Checks arguments against the server's original schema.
@@ -62,6 +63,11 @@ export function lenientSchema(schema: JsonSchema): unknown {
     delete copy["unevaluatedProperties"];
     delete copy["unevaluatedItems"];
     delete copy["maxContains"];
+    // Written by servers that mean another dialect: the server decides.
+    const types = [copy["type"]].flat();
+    if (copy["type"] !== undefined && !types.every((type) => TYPES.has(type))) delete copy["type"];
+    if (typeof copy["exclusiveMinimum"] === "boolean") delete copy["exclusiveMinimum"];
+    if (typeof copy["exclusiveMaximum"] === "boolean") delete copy["exclusiveMaximum"];
     if (copy["patternProperties"] !== undefined) {
       delete copy["patternProperties"];
       delete copy["additionalProperties"];
@@ -88,7 +94,8 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
   for (const { keyword, instanceLocation, error } of errors) {
     if (["properties", "items", "$ref", "additionalProperties", "allOf"].includes(keyword) && errors.length > 1) continue;
     const at = instanceLocation.replace(/^#\/?/, "");
-    problems.add(at === "" ? error : `${at}: ${error}`);
+    const text = error.replace(/\.$/, "");
+    problems.add(at === "" ? text : `${at}: ${text}`);
   }
   return [...problems].slice(0, MAX_PROBLEMS).map((problem) => oneLine(problem, 300));
 }

@@ -15,6 +15,8 @@ export interface McpToolMetadata extends Record<string, unknown> {
   readonly outputSchema: JsonSchema | undefined;
   readonly category: string | undefined;
   readonly tags: readonly string[];
+  /** `metadata` of the server's configuration, unread. */
+  readonly serverMetadata?: Readonly<Record<string, unknown>>;
 }
 
 /** What a {@link GatedTool} is made of. */

@@ -1,3 +1,4 @@
+import { hoistRoot } from "./hoistRoot.js";
 import { dereference, isSchemaObject, MAX_SCHEMA_DEPTH, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
@@ -36,7 +37,7 @@ function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, dept
 }
 
 function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string, unknown>, depth: number): unknown {
-  const properties = schema["properties"];
+  const { properties } = hoistRoot(root, schema);
   if (!isSchemaObject(properties)) return value;
   let result = value;
   const set = (key: string, repaired: unknown): void => {

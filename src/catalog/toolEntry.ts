@@ -30,7 +30,7 @@ export interface ToolEntry extends RawTool {
   readonly toolName: string;
   /** The name the model sees. */
   readonly boundName: string;
-  /** Digest of name, text and schema: another one means another tool. */
+  /** Digest of server, name, text and schema: another one means another tool. */
   readonly hash: string;
   /** Characters of the definition as a provider gets it, about. */
   readonly definitionChars: number;
@@ -85,7 +85,7 @@ export function toolEntry(serverName: string, boundName: string, tool: RawTool):
     serverName,
     toolName: tool.name,
     boundName,
-    hash: digest(content),
+    hash: digest(`${serverName}\n${content}`),
     definitionChars: content.length + boundName.length,
   };
 }

@@ -18,6 +18,7 @@ export const DEFAULTS = Object.freeze({
   maxPromoted: 40,
   maxPromotedChars: 100_000,
   maxResultChars: 100_000,
+  maxHopResultChars: 300_000,
   maxArtifactChars: 1_000_000,
   largePinnedServerChars: 50_000,
   toolListTtlMs: 300_000,

@@ -20,7 +20,14 @@ export const budgetShape = {
   maxPromoted: positiveCount.optional(),
   /** Characters of the definitions of promoted tools bound at the same time. */
   maxPromotedChars: positiveCount.optional(),
+  /** Characters of all results of one hop that reach the model. */
+  maxHopResultChars: positiveCount.optional(),
 };
+
+/** Where results that are too large for the artifact are kept: a LangChain store, or what has its `mset`. */
+export interface ResultStore {
+  mset(entries: [string, unknown][]): Promise<void>;
+}
 
 const sharedShape = {
   ...budgetShape,
@@ -59,6 +66,10 @@ const sharedShape = {
   maxResultChars: positiveCount.optional(),
   /** Characters of one result kept in the artifact. */
   maxArtifactChars: positiveCount.optional(),
+  /** A LangChain store (`mset`) that gets results over `maxArtifactChars` whole. Default: none, they are lost. */
+  resultStore: z
+    .custom<ResultStore>((value) => typeof (value as ResultStore | null)?.mset === "function", "a LangChain store with mset()")
+    .optional(),
   /** Milliseconds after which the tools of a server that does not announce changes are listed again. */
   toolListTtlMs: positiveMs.optional(),
   /** Pages of one listing that are read at the most. */
@@ -70,6 +81,10 @@ export const wrapOptionsSchema = z.strictObject({
   ...sharedShape,
   /** Settings by server name. */
   servers: z.record(z.string(), wrappedServerSchema).optional(),
+  /** As at the hub: a client's own hooks are not seen by a wrapper. */
+  beforeToolCall: callback.optional(),
+  /** As at the hub. */
+  afterToolCall: callback.optional(),
 });
 
 /** Options of `McpHub.wrap(client, options)`. */

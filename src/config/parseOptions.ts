@@ -30,9 +30,9 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown, schema: z.ZodType
   }
   if (issue.code === "invalid_union") {
     const branches = issue.errors.flat().map((inner) => inner.message.replace(/^Invalid \w+: expected /, ""));
-    return `"${at}" is ${show(valueAt(root, issue.path))}, expected ${[...new Set(branches)].join(" or ")}`;
+    return `"${at}" is ${showAt(root, issue.path)}, expected ${[...new Set(branches)].join(" or ")}`;
   }
-  return `"${at}" is ${show(valueAt(root, issue.path))}: ${issue.message}`;
+  return `"${at}" is ${showAt(root, issue.path)}: ${issue.message}`;
 }
 
 /** Keys that are allowed at a path: follows objects and records. */
@@ -64,9 +64,17 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   return current;
 }
 
+/** What was written, but for what may be secret: of that only the kind. */
+function showAt(root: unknown, path: readonly PropertyKey[]): string {
+  const value = valueAt(root, path);
+  const mayBeSecret = path.some((key) => ["env", "headers", "auth", "args", "url"].includes(String(key)));
+  return mayBeSecret && value !== undefined ? `a value of type ${Array.isArray(value) ? "array" : typeof value}` : show(value);
+}
+
 function show(value: unknown): string {
   if (value === undefined) return "missing";
   if (typeof value === "function") return "a function";
+  if (typeof value === "number") return String(value);
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

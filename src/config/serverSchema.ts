@@ -71,7 +71,7 @@ export const serverEntrySchema = z.strictObject({
   tags: z.array(z.string()).optional(),
   /** More words by which the server's tools are found. */
   keywords: z.array(z.string()).optional(),
-  /** Your own data, handed on unread in tool metadata. */
+  /** Your own data, handed on unread as `serverMetadata` of the metadata of its tools. */
   metadata: z.record(z.string(), z.unknown()).optional(),
 
   /** `true`: the tools are deferred. `false`: they are bound in every model call. Default: decided by `autoDeferChars`. */

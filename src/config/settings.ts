@@ -4,7 +4,8 @@ import * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "./globs.js";
-import { hubOptionsSchema, wrapOptionsSchema, type McpHubOptions, type McpWrapOptions } from "./hubSchema.js";
+import { hubOptionsSchema, wrapOptionsSchema, type McpHubOptions, type McpWrapOptions, type ResultStore } from "./hubSchema.js";
+import { nearest } from "./nearest.js";
 import { parseOptions } from "./parseOptions.js";
 import { serverEntrySchema, type McpServerEntry, type WrappedServerEntry } from "./serverSchema.js";
 import { environmentResolver, type SecretResolver } from "./variables.js";
@@ -58,22 +59,25 @@ export interface Budgets {
   readonly autoDeferChars: number;
   readonly maxPromoted: number;
   readonly maxPromotedChars: number;
+  readonly maxHopResultChars: number;
 }
 
 /** Callbacks of the adapter's configuration. */
-export type AdapterCallbacks = Pick<
-  z.output<typeof hubOptionsSchema>,
-  | "onMessage"
-  | "onProgress"
-  | "onInitialized"
-  | "onCancelled"
-  | "onPromptsListChanged"
-  | "onResourcesListChanged"
-  | "onResourcesUpdated"
-  | "onRootsListChanged"
-  | "onToolsListChanged"
-  | "beforeToolCall"
-  | "afterToolCall"
+export type AdapterCallbacks = Partial<
+  Pick<
+    z.output<typeof hubOptionsSchema>,
+    | "onMessage"
+    | "onProgress"
+    | "onInitialized"
+    | "onCancelled"
+    | "onPromptsListChanged"
+    | "onResourcesListChanged"
+    | "onResourcesUpdated"
+    | "onRootsListChanged"
+    | "onToolsListChanged"
+    | "beforeToolCall"
+    | "afterToolCall"
+  >
 >;
 
 /** A hub's complete settings. */
@@ -87,6 +91,7 @@ export interface HubSettings {
   readonly closeTimeoutMs: number;
   readonly retryFailedAfterMs: number;
   readonly maxArtifactChars: number;
+  readonly resultStore: ResultStore | undefined;
   readonly toolListTtlMs: number;
   readonly maxListPages: number;
   readonly secretResolver: SecretResolver;
@@ -102,6 +107,12 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   additionalToolNamePrefix: "the option `names` decides how tools are named",
   useStandardContentBlocks: "results are put into the form that the model client takes",
 };
+
+const SERVER_WITHOUT_EFFECT = {
+  encoding: "MCP messages are UTF-8",
+  restart: "a server that ended is opened again by hub.reconnect(name), and tried again after retryFailedAfterMs",
+  reconnect: "a server that was lost is opened again when it is used next, or by hub.reconnect(name)",
+} as const;
 
 const OUTPUT_HANDLING =
   '"outputHandling" is not supported: text goes to the model and everything else stays in the artifact of the ToolMessage. Remove it and read `message.artifact`';
@@ -130,20 +141,33 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
     secretResolver: parsed.secretResolver ?? environmentResolver,
     onConnectionError: parsed.onConnectionError ?? "ignore",
     callbacks: parsed,
-    withoutEffect: Object.entries(WITHOUT_EFFECT)
-      .filter(([option]) => parsed[option as keyof typeof parsed] !== undefined)
-      .map(([option, reason]) => ({ option, reason })),
+    withoutEffect: [
+      ...Object.entries(WITHOUT_EFFECT)
+        .filter(([option]) => parsed[option as keyof typeof parsed] !== undefined)
+        .map(([option, reason]) => ({ option, reason })),
+      ...Object.entries(parsed.mcpServers).flatMap(([serverName, entry]) =>
+        (["encoding", "restart", "reconnect"] as const)
+          .filter((option) => (typeof entry[option] === "object" ? entry[option].enabled !== false : entry[option] !== undefined))
+          .map((option) => ({ option: `mcpServers.${serverName}.${option}`, reason: SERVER_WITHOUT_EFFECT[option] })),
+      ),
+    ],
   };
 }
 
 /**
  * Checks and completes the options of `McpHub.wrap(client, options)`.
  *
- * @param serverNames - The servers of the wrapped client.
+ * @param owned - The servers of the wrapped client, as its configuration has them.
+ * @param defaultToolTimeout - That of its configuration; it counts where the options say nothing.
  * @throws {McpConfigError} for unknown or wrong options, and for a server the client does not have.
  */
-export function resolveWrapOptions(options: McpWrapOptions, serverNames: readonly string[]): HubSettings {
+export function resolveWrapOptions(
+  options: McpWrapOptions,
+  owned: Readonly<Record<string, unknown>>,
+  defaultToolTimeout?: unknown,
+): HubSettings {
   const parsed = parseOptions(wrapOptionsSchema, options, "McpHub.wrap options");
+  const serverNames = Object.keys(owned);
   for (const serverName of Object.keys(parsed.servers ?? {})) {
     if (!serverNames.includes(serverName)) {
       throw new McpConfigError(
@@ -154,14 +178,21 @@ export function resolveWrapOptions(options: McpWrapOptions, serverNames: readonl
   }
   const servers = new Map<string, ServerSettings>();
   for (const serverName of serverNames) {
-    servers.set(serverName, serverSettings(serverName, parsed.servers?.[serverName] ?? {}, undefined, parsed));
+    const timeouts = [
+      parsed.toolTimeoutMs,
+      (owned[serverName] as { readonly defaultToolTimeout?: unknown } | null)?.defaultToolTimeout,
+      defaultToolTimeout,
+    ];
+    const timeout = timeouts.find((value): value is number => typeof value === "number");
+    const entry = { ...(timeout === undefined ? {} : { defaultToolTimeout: timeout }), ...parsed.servers?.[serverName] };
+    servers.set(serverName, serverSettings(serverName, entry, undefined, parsed));
   }
   return {
     ...sharedSettings(parsed),
     servers,
     secretResolver: environmentResolver,
     onConnectionError: "ignore",
-    callbacks: {},
+    callbacks: parsed,
     withoutEffect: [],
   };
 }
@@ -175,6 +206,7 @@ export function resolveBudgets(own: Partial<{ [Key in keyof Budgets]: Budgets[Ke
     autoDeferChars: own.autoDeferChars ?? base.autoDeferChars,
     maxPromoted: own.maxPromoted ?? base.maxPromoted,
     maxPromotedChars: own.maxPromotedChars ?? base.maxPromotedChars,
+    maxHopResultChars: own.maxHopResultChars ?? base.maxHopResultChars,
   };
 }
 
@@ -184,12 +216,19 @@ function withServers(options: McpHubOptions | Record<string, McpServerEntry>): M
     throw new McpConfigError("McpHub options must be an object such as { mcpServers: { … } }.");
   }
   if ("mcpServers" in options) return options as McpHubOptions;
-  const entries = Object.values(options) as unknown[];
-  const isBareRecord =
-    entries.length > 0 &&
-    entries.every((entry) => typeof entry === "object" && entry !== null && ("command" in entry || "url" in entry));
-  if (!isBareRecord) throw new McpConfigError('McpHub options: "mcpServers" is missing. Give the servers by name.');
-  return { mcpServers: options };
+  const entries = Object.entries(options) as [string, unknown][];
+  const isServer = (entry: unknown): boolean =>
+    typeof entry === "object" && entry !== null && ("command" in entry || "url" in entry);
+  if (entries.length > 0 && entries.every(([, entry]) => isServer(entry))) return { mcpServers: options };
+  const misspelt = entries.map(([key]) => key).find((key) => key === "servers" || nearest(key, ["mcpServers"]) !== undefined);
+  const odd = entries.find(([, entry]) => !isServer(entry))?.[0];
+  const hint =
+    misspelt !== undefined
+      ? `"${misspelt}" was given; did you mean "mcpServers"?`
+      : odd !== undefined && entries.some(([, entry]) => isServer(entry))
+        ? `A bare record of servers needs "command" or "url" in every entry; "${odd}" has neither.`
+        : 'Give the servers by name: { mcpServers: { name: { command: "…" } } }.';
+  throw new McpConfigError(`McpHub options: "mcpServers" is missing. ${hint}`);
 }
 
 function refuseOutputHandling(options: McpHubOptions): void {
@@ -295,6 +334,7 @@ function sharedSettings(options: SharedOptions) {
     closeTimeoutMs: options.closeTimeoutMs ?? DEFAULTS.closeTimeoutMs,
     retryFailedAfterMs: options.retryFailedAfterMs ?? DEFAULTS.retryFailedAfterMs,
     maxArtifactChars: options.maxArtifactChars ?? DEFAULTS.maxArtifactChars,
+    resultStore: options.resultStore,
     toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,
     maxListPages: options.maxListPages ?? DEFAULTS.maxListPages,
   };

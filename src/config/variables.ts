@@ -1,4 +1,4 @@
-import { McpConfigError } from "../errors.js";
+import { McpConfigError, messageOf } from "../errors.js";
 
 /** Looks up the `NAME` of a `${NAME}`. `undefined` means it is not known. */
 export type SecretResolver = (name: string) => string | undefined | Promise<string | undefined>;
@@ -31,13 +31,8 @@ export async function expandVariables<Value>(
     let end = 0;
     for (const match of text.matchAll(VARIABLE)) {
       const [whole, name, fallback] = match as unknown as [string, string, string | undefined];
-      const found = (await resolve(name)) ?? fallback;
-      if (found === undefined) {
-        throw new McpConfigError(
-          `Server "${serverName}" needs the variable ${name}, which is not set. Set it, or write \${${name}:-default}.`,
-          { serverName },
-        );
-      }
+      const found = (await lookUp(name, resolve, serverName)) ?? fallback;
+      if (found === undefined) throw missingVariable(name, serverName);
       if (found !== fallback && found !== "") secrets.add(found);
       result += text.slice(end, match.index) + found;
       end = match.index + whole.length;
@@ -54,6 +49,25 @@ export async function expandVariables<Value>(
     return part;
   };
   return { value: (await expand(value)) as Value, secrets: [...secrets] };
+}
+
+async function lookUp(name: string, resolve: SecretResolver, serverName: string): Promise<string | undefined> {
+  try {
+    return await resolve(name);
+  } catch (cause) {
+    throw new McpConfigError(`Server "${serverName}": the secretResolver failed for ${name}: ${messageOf(cause)}`, {
+      serverName,
+      cause,
+    });
+  }
+}
+
+function missingVariable(name: string, serverName: string): McpConfigError {
+  const isOfEditor = name.includes(":") || name === "workspaceFolder";
+  const fix = isOfEditor
+    ? "An editor fills it in; give a secretResolver that knows it."
+    : `Set it, or write \${${name}:-default}.`;
+  return new McpConfigError(`Server "${serverName}" needs the variable ${name}, which is not set. ${fix}`, { serverName });
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -44,9 +44,16 @@ export interface ConnectionParts {
   readonly events: ConnectionEvents;
   /** What to do when the connection is lost or was never there, for error texts. */
   readonly remedy: string;
+  /** Whether a lost connection may be opened again by use; otherwise only by `reconnect()`. */
+  readonly reopens: boolean;
+  /** Milliseconds after which a failed server is tried again by use. */
+  readonly retryAfterMs: number;
 }
 
 const LIST_CHANGED_DEBOUNCE_MS = 16;
+/** The longest pause between listings of a server that announces changes without end. */
+const MAX_LIST_PAUSE_MS = 5_000;
+const QUIET_MS = 1_000;
 
 /**
  * One server's connection: opened once for all who ask at the same time, listed, listed again when it changes, closed.
@@ -59,6 +66,10 @@ export class Connection {
   #refreshing: Promise<void> | undefined;
   #refreshTimer: NodeJS.Timeout | undefined;
   #isStale = false;
+  #listPauseMs = LIST_CHANGED_DEBOUNCE_MS;
+  #isAnnouncedEarly = false;
+  /** Sessions that are being closed; the connection is closed when they are. */
+  readonly #ending = new Set<Promise<void>>();
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
@@ -87,7 +98,7 @@ export class Connection {
     const state = this.state;
     if (state.kind === "connected") return;
     if (state.kind === "connecting") return state.done;
-    if (state.kind === "disabled" || state.kind === "closed") throw this.#unavailable();
+    if (state.kind === "disabled" || state.kind === "closed" || this.#isLeftToOwner(state)) throw this.#unavailable();
     const attempt = state.kind === "idle" ? 1 : state.attempts + 1;
     const abort = new AbortController();
     const done = this.#parts.connectLimit(() => this.#open(attempt, abort));
@@ -104,16 +115,21 @@ export class Connection {
       await state.done.catch(() => undefined);
     } else if (state.kind === "connected") {
       this.#become({ kind: "idle" });
-      await state.session.close();
+      await this.#end(state.session);
+    } else if (this.#isLeftToOwner(state)) {
+      this.#become({ kind: "idle" });
     }
     await this.connect();
   }
 
   /** Begins a connect in the background when this server failed long enough ago. */
-  retryIfDue(retryAfterMs: number): void {
-    const state = this.state;
-    if (state.kind !== "failed" || Date.now() - state.failedAtMs < retryAfterMs) return;
-    this.connect().catch(() => undefined);
+  retryIfDue(): void {
+    if (this.#isDue(this.state)) this.connect().catch(() => undefined);
+  }
+
+  /** A request failed in a way that says that the connection is gone, where no closing says so (HTTP, SSE). */
+  reportFailure(session: Session, cause: unknown): void {
+    if (this.#parts.settings.transport?.kind !== "stdio") this.#lose(session, messageOf(cause));
   }
 
   /**
@@ -122,19 +138,20 @@ export class Connection {
    * @throws {McpMiddlewareError} when the server is failed, disabled or closed, with the reason.
    */
   async session(): Promise<Session> {
-    if (this.state.kind === "idle" || this.state.kind === "connecting") await this.connect();
-    const state = this.state;
+    const { kind } = this.state;
+    if (kind === "idle" || kind === "connecting" || this.#isDue(this.state)) await this.connect();
+    const { state } = this;
     if (state.kind !== "connected") throw this.#unavailable();
     return state.session;
   }
 
   /** Runs a task with the session, at most `maxConcurrentCalls` at the same time. */
   async run<Value>(signal: AbortSignal | undefined, task: (session: Session) => Promise<Value>): Promise<Value> {
-    const { state } = this;
-    const session = state.kind === "connected" ? state.session : await rejectOnAbort(this.session(), signal);
-    const turn = this.#callLimit(() => {
+    const turn = this.#callLimit(async () => {
       signal?.throwIfAborted();
-      return task(session);
+      // Taken when it is this call's turn: while it waited the server may have been opened anew.
+      const { state } = this;
+      return task(state.kind === "connected" ? state.session : await rejectOnAbort(this.session(), signal));
     });
     return rejectOnAbort(turn, signal);
   }
@@ -171,14 +188,35 @@ export class Connection {
   async close(): Promise<void> {
     const state = this.#state;
     clearTimeout(this.#refreshTimer);
-    if (state.kind === "closed") return;
-    this.#become({ kind: "closed" });
-    if (state.kind === "connecting") {
-      state.abort.abort(this.#unavailable());
-      await state.done.catch(() => undefined);
-    } else if (state.kind === "connected") {
-      await state.session.close();
+    if (state.kind !== "closed") {
+      this.#become({ kind: "closed" });
+      if (state.kind === "connecting") {
+        state.abort.abort(this.#unavailable());
+        await state.done.catch(() => undefined);
+      } else if (state.kind === "connected") {
+        void this.#end(state.session);
+      }
     }
+    await Promise.all(this.#ending);
+  }
+
+  /** Closes a session; `close()` waits for it. */
+  #end(session: Session): Promise<void> {
+    const ending = session.close().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    return ending;
+  }
+
+  /** A wrapped client's session that has ended: only its owner opens it again. */
+  #isLeftToOwner(state: State): boolean {
+    return !this.#parts.reopens && state.kind === "failed" && state.error.code === "SESSION_LOST";
+  }
+
+  #isDue(state: State): boolean {
+    if (state.kind !== "failed" || !this.#parts.reopens) return false;
+    // A remote server that was lost is opened anew at once; a child that ended may be broken.
+    const isLostRemote = state.error.code === "SESSION_LOST" && this.#parts.settings.transport?.kind !== "stdio";
+    return isLostRemote || Date.now() - state.failedAtMs >= this.#parts.retryAfterMs;
   }
 
   async #open(attempt: number, abort: AbortController): Promise<void> {
@@ -195,11 +233,13 @@ export class Connection {
       });
       const listing = await this.#list(session, abort.signal);
       if (!isCurrent()) throw this.#unavailable();
-      this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
       events.onListed(listing);
+      this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
+      if (this.#isAnnouncedEarly) this.#refreshSoon();
+      this.#isAnnouncedEarly = false;
     } catch (cause) {
       const error = this.#asConnectError(cause, session);
-      await session?.close();
+      if (session !== undefined) await this.#end(session);
       if (isCurrent()) {
         const kind = McpAuthRequiredError.isInstance(error) ? "needs-auth" : "failed";
         this.#become({ kind, error, failedAtMs: Date.now(), attempts: attempt });
@@ -224,38 +264,54 @@ export class Connection {
     do {
       this.#isStale = false;
       const session = await this.session();
-      const listing = await this.#list(session, AbortSignal.timeout(this.#parts.settings.requestTimeoutMs));
+      let listing: Listing;
+      try {
+        listing = await this.#list(session, AbortSignal.timeout(this.#parts.settings.requestTimeoutMs));
+      } catch (cause) {
+        throw this.#refreshError(cause, session);
+      }
       if (this.#state.kind === "connected") this.#parts.events.onListed(listing);
     } while (this.#isStale);
   }
 
+  #refreshError(cause: unknown, session: Session): McpConnectionError {
+    const { serverName } = this.#parts.settings;
+    const message = `The tools of server "${serverName}" could not be listed again: ${session.mask(messageOf(cause))}. The last list stays.`;
+    return new McpConnectionError(session.endReason() === undefined ? "CONNECT_FAILED" : "SESSION_LOST", message, { serverName });
+  }
+
   #notified(method: string, params: Readonly<Record<string, unknown>>): void {
-    if (method === "notifications/tools/list_changed") this.#refreshSoon();
+    if (method === "notifications/tools/list_changed") {
+      if (this.#state.kind === "connected") this.#refreshSoon();
+      else this.#isAnnouncedEarly = true;
+    }
     this.#parts.events.onNotification(method, params);
   }
 
-  /** A burst of announcements leads to one listing after it. */
+  /** A burst of announcements leads to one listing after it; one without end to fewer and fewer. */
   #refreshSoon(): void {
-    clearTimeout(this.#refreshTimer);
+    if (this.#refreshTimer !== undefined) return;
+    const isQuiet = Date.now() - this.#listedAtMs > QUIET_MS + this.#listPauseMs;
+    this.#listPauseMs = isQuiet ? LIST_CHANGED_DEBOUNCE_MS : Math.min(MAX_LIST_PAUSE_MS, this.#listPauseMs * 2);
     this.#refreshTimer = setTimeout(() => {
-      if (this.state.kind !== "connected") return;
-      this.#refreshInBackground();
-    }, LIST_CHANGED_DEBOUNCE_MS);
+      this.#refreshTimer = undefined;
+      if (this.state.kind === "connected") this.#refreshInBackground();
+    }, this.#listPauseMs);
     this.#refreshTimer.unref();
   }
 
-  #lose(session: Session): void {
+  #lose(session: Session, reason?: string): void {
     const state = this.#state;
     if (state.kind !== "connected" || state.session !== session) return;
     const { serverName } = this.#parts.settings;
     const tail = session.stderrTail();
     const error = new McpConnectionError(
       "SESSION_LOST",
-      `Server "${serverName}" was lost: ${session.endReason() ?? "the connection ended"}. ${this.#parts.remedy}${tail === "" ? "" : ` Its last lines on stderr: ${tail}`}`,
+      `Server "${serverName}" was lost: ${session.endReason() ?? session.mask(reason ?? "the connection ended")}. ${this.#parts.remedy}${tail === "" ? "" : ` Its last lines on stderr: ${tail}`}`,
       { serverName },
     );
     this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
-    void session.close();
+    void this.#end(session);
   }
 
   #become(state: State): void {

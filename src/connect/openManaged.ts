@@ -14,6 +14,7 @@ import { StdioTransport } from "./stdioTransport.js";
 export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" } as const;
 
 const TERMINATE_SESSION_MS = 1_000;
+const EXIT_WAIT_MS = 200;
 const MAX_STDERR_LINES = 8;
 /* An error page of a web server can be long. */
 const MAX_REASON_CHARS = 500;
@@ -33,9 +34,9 @@ export function openManaged(settings: ServerSettings, resolver: SecretResolver):
   const { serverName } = settings;
   return async (signal, events) => {
     const { authProvider, ...plain } = { authProvider: undefined, ...settings.transport! };
-    const expanded = await expandVariables(plain, resolver, serverName);
+    const expanded = await rejectOnAbort(expandVariables(plain, resolver, serverName), signal);
     const transport = { ...expanded.value, ...(authProvider === undefined ? {} : { authProvider }) } as TransportSettings;
-    const secrets = [...expanded.secrets, ...secretHeaders(transport)];
+    const secrets = [...expanded.secrets, ...literalSecrets(transport)];
     if (transport.kind === "stdio") {
       return openClient(serverName, new StdioTransport(transport), secrets, signal, events);
     }
@@ -60,7 +61,8 @@ async function openRemote(
     for (const candidate of sseUrls(url)) {
       try {
         return await attempt(sseTransport(candidate, remote));
-      } catch {
+      } catch (sseError) {
+        if (McpAuthRequiredError.isInstance(sseError)) throw sseError;
         // The first error says more: it is about the URL that was configured.
       }
     }
@@ -125,8 +127,12 @@ async function openClient(
     isOpen = true;
     return session;
   } catch (error) {
+    const stdio = transport instanceof StdioTransport ? transport : undefined;
+    // Written to as it ended: its exit, which says more, is about to come.
+    if (!signal.aborted) await stdio?.settled(EXIT_WAIT_MS);
+    const reason = connectError(serverName, error, transport, session);
     await session.close();
-    throw connectError(serverName, error, transport, session);
+    throw reason;
   }
 }
 
@@ -152,6 +158,15 @@ function makeSession(client: Client, transport: Transport, secrets: readonly str
 }
 
 function connectError(serverName: string, error: unknown, transport: Transport, session: Session): McpMiddlewareError {
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  const tail = session.stderrTail();
+  const stray =
+    stdio === undefined || stdio.strayLines === 0
+      ? ""
+      : ` It wrote ${stdio.strayLines} lines to stdout that are no MCP messages.`;
+  const detail = stray + (tail === "" ? "" : ` Its last lines on stderr: ${tail}`);
+  if (McpConnectionError.isInstance(error))
+    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: error });
   if (McpMiddlewareError.isInstance(error)) return error;
   const details = { serverName, cause: error };
   if (isUnauthorized(error)) {
@@ -160,20 +175,16 @@ function connectError(serverName: string, error: unknown, transport: Transport, 
       details,
     );
   }
-  const stdio = transport instanceof StdioTransport ? transport : undefined;
   const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
   const reason =
-    stdio !== undefined && code === "ENOENT"
-      ? `${messageOf(error)}. Check that "command" is installed and on the PATH, and that "cwd" exists`
-      : stdio?.endReason !== undefined && stdio.endReason !== "it was closed" && typeof code !== "string"
-        ? stdio.endReason
-        : describeCause(error);
-  const tail = session.stderrTail();
+    stdio === undefined
+      ? describeCause(error)
+      : code === "ENOENT"
+        ? `${messageOf(error)}. Check that "command" is a program on the PATH (arguments go into "args"), and that "cwd" exists`
+        : (stdio.endReason ?? describeCause(error));
   return new McpConnectionError(
     "CONNECT_FAILED",
-    session.mask(
-      `Server "${serverName}" could not be opened: ${reason}.${tail === "" ? "" : ` Its last lines on stderr: ${tail}`}`,
-    ),
+    session.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
     details,
   );
 }
@@ -184,7 +195,8 @@ function describeCause(error: unknown): string {
   const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
   const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
   const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
-  return (status + messageOf(error) + reason).slice(0, MAX_REASON_CHARS);
+  const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
+  return (status + text + reason).slice(0, MAX_REASON_CHARS).trim();
 }
 
 /** True for the ways in which the SDK says that credentials are missing or refused. */
@@ -193,13 +205,35 @@ export function isUnauthorized(error: unknown): boolean {
   return (error instanceof StreamableHTTPError || error instanceof SseError) && error.code === 401;
 }
 
-function secretHeaders(transport: TransportSettings): string[] {
-  if (transport.kind === "stdio") return [];
-  return Object.values(transport.headers).flatMap((value) => [value, value.replace(/^\S+ /, "")]);
+/** Names of variables and query parameters whose values are secret wherever they come from. */
+const SECRET_NAME = /key|token|secret|pass|pwd|auth|credential|cookie|session/i;
+
+/** Secrets that are written out in the configuration: headers, passwords in URLs, values of variables named so. */
+function literalSecrets(transport: TransportSettings): string[] {
+  if (transport.kind === "stdio") {
+    const inEnv = Object.entries(transport.env).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []));
+    const inArgs = transport.args.flatMap((arg) => {
+      const [, name, value] = /^--?([\w-]+)=(.+)$/.exec(arg) ?? [];
+      return name !== undefined && value !== undefined && SECRET_NAME.test(name) ? [value] : [];
+    });
+    return [...inEnv, ...inArgs];
+  }
+  const headers = Object.values(transport.headers).flatMap((value) => [value, value.replace(/^\S+ /, "")]);
+  if (!URL.canParse(transport.url)) return headers;
+  const { password, searchParams } = new URL(transport.url);
+  const inQuery = [...searchParams].flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []));
+  return [...headers, ...(password === "" ? [] : [password, decodeURIComponent(password)]), ...inQuery];
 }
 
+/** A JavaScript stack frame says where, not what; it must not push out the line that says what. */
+const STACK_FRAME = /^\s+at .*:\d+:\d+\)?\s*$/;
+
 function lastLines(text: string): string {
-  return text.trim().split("\n").slice(-MAX_STDERR_LINES).join("\n");
+  const lines = text
+    .trim()
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !STACK_FRAME.test(line));
+  return lines.slice(-MAX_STDERR_LINES).join("\n");
 }
 
 async function withinMs(promise: Promise<unknown>, limitMs: number): Promise<void> {

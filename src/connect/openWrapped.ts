@@ -6,7 +6,11 @@ import type { OpenSession, Session } from "./session.js";
 
 /** What is used of a `MultiServerMCPClient`. */
 export interface WrappableClient {
-  readonly config: { readonly mcpServers: Readonly<Record<string, unknown>>; readonly onConnectionError?: unknown };
+  readonly config: {
+    readonly mcpServers: Readonly<Record<string, unknown>>;
+    readonly onConnectionError?: unknown;
+    readonly defaultToolTimeout?: unknown;
+  };
   getClient(serverName: string): Promise<Client | undefined>;
 }
 

@@ -21,7 +21,9 @@ export interface StdioParameters {
   readonly copyStderr: boolean;
 }
 
-const MAX_STDERR_CHARS = 4_000;
+const MAX_STDERR_CHARS = 8_000;
+/* From the exit of a child until its pipes are given up. */
+const DRAIN_MS = 200;
 
 /* What programs on Windows need to be found and to run, besides the SDK's defaults. */
 const WINDOWS_ENVIRONMENT = ["PATHEXT", "COMSPEC", "WINDIR", "PROGRAMDATA", "PROGRAMFILES(X86)", "COMMONPROGRAMFILES", "TMP"];
@@ -56,6 +58,9 @@ export class StdioTransport implements Transport {
   #stderr = "";
   #endReason: string | undefined;
   #closing: Promise<void> | undefined;
+  #hasEnded = false;
+  #hasExited = false;
+  #strayLines = 0;
 
   constructor(parameters: StdioParameters) {
     this.#parameters = parameters;
@@ -68,7 +73,12 @@ export class StdioTransport implements Transport {
 
   /** Why the child ended, as far as is known. */
   get endReason(): string | undefined {
-    return this.#endReason;
+    return this.#endReason ?? (this.#closing === undefined ? undefined : "it was closed");
+  }
+
+  /** How many lines on stdout were no MCP messages. */
+  get strayLines(): number {
+    return this.#strayLines;
   }
 
   /** Process id of the child, which is also the id of its process group. */
@@ -93,11 +103,15 @@ export class StdioTransport implements Transport {
       (stream as unknown as Socket).unref();
     }
     child.unref();
-    child.once("close", (code, signal) => {
-      this.#endReason ??= signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`;
-      if (child.pid !== undefined && this.#closing === undefined) void endGroup(child);
-      this.onclose?.();
+    child.once("exit", (code, signal) => {
+      this.#hasExited = true;
+      // A signal while closing is our own.
+      if (signal === null) this.#endReason ??= `it exited with code ${code}`;
+      else if (this.#closing === undefined) this.#endReason ??= `it was ended by ${signal}`;
+      // What it started may hold its pipes open; that must not hide its end.
+      setTimeout(() => this.#ended(child), DRAIN_MS).unref();
     });
+    child.once("close", () => this.#ended(child));
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", () => {
         watchGroup(child.pid!);
@@ -108,6 +122,21 @@ export class StdioTransport implements Transport {
         reject(error);
       });
     });
+  }
+
+  /** Waits for the end of a child that is about to end, so that its reason is known. */
+  async settled(limitMs: number): Promise<void> {
+    const end = performance.now() + limitMs;
+    while (!this.#hasExited && this.#endReason === undefined && performance.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+
+  #ended(child: ChildProcess): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+    if (child.pid !== undefined && this.#closing === undefined) void endGroup(child);
+    this.onclose?.();
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -129,7 +158,6 @@ export class StdioTransport implements Transport {
 
   async #end(): Promise<void> {
     const child = this.#child;
-    this.#endReason ??= "it was closed";
     if (child?.pid === undefined) return;
     child.stdin?.end();
     await endGroup(child);
@@ -154,6 +182,7 @@ export class StdioTransport implements Transport {
         this.onmessage?.(message);
       } catch (error) {
         // A line that is no MCP message, such as a stray print: the next line may be one.
+        this.#strayLines += 1;
         this.onerror?.(error as Error);
       }
     }

@@ -1,7 +1,7 @@
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { Budgets } from "../config/settings.js";
 import { EMPTY_ACTIVATION, type McpActivation, type McpSent, type Promotion } from "../state.js";
-import type { View } from "./view.js";
+import type { ServerView, View } from "./view.js";
 
 /** A tool bound in a model call: one of a server, or one of ours by its name. */
 export type BoundTool =
@@ -30,16 +30,23 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
     name,
   }));
   const pinned = new Set<string>();
-  Object.entries(sent.servers).forEach(([serverName, { pinned: isPinned, at }], serverPosition) => {
+  Object.entries(sent.servers).forEach(([serverName, { at, names }], serverPosition) => {
     const server = view.server(serverName);
     if (server === undefined) return;
-    (isPinned ? server.tools : server.alwaysLoaded).forEach((entry, position) => {
+    const known = names === undefined ? undefined : new Map(names.map((name, position) => [name, position]));
+    pinnedTools(server, sent).forEach((entry, position) => {
       const added = activeOf(activation, entry);
+      const recorded = known?.get(entry.boundName);
+      // Joined the server after the thread began: bound by its promotion, or found by search.
+      if (known !== undefined && recorded === undefined && added === undefined) return;
       pinned.add(entry.boundName);
       placed.push({
         tool: { kind: "mcp", entry },
-        at: added?.at ?? at,
-        order: added?.order ?? serverPosition * ORDERS_PER_SERVER + position,
+        at: recorded === undefined ? (added?.at ?? at) : at,
+        order:
+          recorded === undefined && added !== undefined
+            ? added.order
+            : serverPosition * ORDERS_PER_SERVER + (recorded ?? position),
         name: entry.boundName,
       });
     });
@@ -49,6 +56,11 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
   }
   placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
   return placed.map(({ tool }) => tool);
+}
+
+/** The tools of a server that are bound in every model call of a thread. */
+export function pinnedTools(server: ServerView, sent: McpSent): ServerView["tools"] {
+  return sent.servers[server.serverName]?.pinned === true ? server.tools : server.alwaysLoaded;
 }
 
 /** The promoted tools that are bound: the most recently used ones within the budgets, and all that were used last. */

@@ -72,8 +72,8 @@ export function answerSearch(view: View, { queries, limit, server }: SearchArgum
     return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.serverNames.join(", ")}.`, matches: [] };
   }
   if (queries.length === 0) {
-    const text = server === undefined ? listServers(view) : serverNames.map((name) => listTools(view, name)).join("\n");
-    return { text: text + unreachable(view, serverNames), matches: [] };
+    if (server === undefined) return { text: listServers(view), matches: [] };
+    return { text: serverNames.map((name) => listTools(view, name)).join("\n") + unreachable(view, serverNames), matches: [] };
   }
   const inScope = new Set(serverNames);
   const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
@@ -106,7 +106,11 @@ export function isAnsweredByName(view: View, { queries, server }: SearchArgument
 export function unknownToolText(view: View, name: string): string {
   const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry));
   const hint = near.length === 0 ? "" : ` Similar tools: ${near.join(", ")}.`;
-  return `The tool "${oneLine(name, 80)}" is not available.${hint} Call search_mcp_tools to find what you need.`;
+  const away = view.serverNames.find(
+    (serverName) => view.server(serverName) === undefined && name.startsWith(`mcp__${serverName}__`),
+  );
+  const why = away === undefined ? "" : ` Server ${oneLine(away, 64)} is ${view.state(away)} now.`;
+  return `The tool "${oneLine(name, 80)}" is not available.${why}${hint} Call search_mcp_tools to find what you need.`;
 }
 
 function interleave(lists: readonly (readonly ToolEntry[])[]): ToolEntry[] {

@@ -3,16 +3,19 @@ import { HumanMessage } from "@langchain/core/messages";
 
 import type { CatalogDiff } from "../catalog/diff.js";
 import { nameTool } from "../catalog/names.js";
+import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { Budgets, HubSettings } from "../config/settings.js";
 import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
 import { renderListing, type ListedServer } from "./listing.js";
 import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.js";
-import { activationOf, demote, nextAt, promote } from "./promotion.js";
+import { activationOf, demote, nextAt, pinnedTools, promote } from "./promotion.js";
 import type { ServerView, View } from "./view.js";
 
 /** Name of the search tool. */
 export const SEARCH_TOOL_NAME = "search_mcp_tools";
 
+/** Up to this many pinned tools of a server are remembered by name, so that the order of what is bound never changes. */
+const MAX_REMEMBERED = 64;
 const MAX_NOTES = 4;
 const MAX_NOTES_CHARS = 1_000;
 
@@ -47,7 +50,7 @@ export function showThread(
     return { sent, update: { _mcpSent: sent } };
   }
   const activation = activationOf(state);
-  const changes = changesSince(view, before);
+  const changes = changesSince(view, before, settings);
   const isOutdated =
     before.view !== view.key ||
     Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
@@ -70,7 +73,7 @@ interface Change {
   readonly diff: CatalogDiff | undefined;
 }
 
-function changesSince(view: View, sent: McpSent): Change[] {
+function changesSince(view: View, sent: McpSent, settings: ThreadSettings): Change[] {
   const changes: Change[] = [];
   for (const server of view.servers()) {
     const told = Object.hasOwn(sent.servers, server.serverName) ? sent.servers[server.serverName] : undefined;
@@ -79,7 +82,7 @@ function changesSince(view: View, sent: McpSent): Change[] {
       changes.push({
         server,
         kind: "changed",
-        diff: visibleDiff(view, server, view.catalog.diffSince(server.serverName, told.digest)),
+        diff: visibleDiff(view, server, view.catalog.diffSince(server.serverName, told.digest), settings),
       });
     }
   }
@@ -87,13 +90,22 @@ function changesSince(view: View, sent: McpSent): Change[] {
 }
 
 /** The part of a diff that this agent may know of. What was removed is known by name alone. */
-function visibleDiff(view: View, { serverName }: ServerView, diff: CatalogDiff | undefined): CatalogDiff | undefined {
+function visibleDiff(
+  view: View,
+  { serverName }: ServerView,
+  diff: CatalogDiff | undefined,
+  { names }: ThreadSettings,
+): CatalogDiff | undefined {
   if (diff === undefined) return undefined;
-  const isVisible = (toolName: string): boolean => {
-    const entry = view.catalog.toolOf(serverName, toolName);
-    return entry === undefined || view.isVisible(entry);
+  const isVisible = (toolName: string): boolean =>
+    view.isVisible(
+      view.catalog.toolOf(serverName, toolName) ?? { serverName, toolName, boundName: nameTool(names, serverName, toolName) },
+    );
+  return {
+    added: diff.added.filter(isVisible),
+    removed: diff.removed.filter(isVisible),
+    changed: diff.changed.filter(isVisible),
   };
-  return { added: diff.added.filter(isVisible), removed: diff.removed, changed: diff.changed.filter(isVisible) };
 }
 
 function firstListing(view: View, settings: ThreadSettings): McpSent {
@@ -102,9 +114,9 @@ function firstListing(view: View, settings: ThreadSettings): McpSent {
   const pinsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
   const empty: McpSent = { v: 1, view: view.key, listing: "", pinsUnset, pending: [], servers: {}, synthetic: {}, notes: [] };
   const told = Object.fromEntries(
-    servers.map(({ serverName, settings: { defer }, digest }) => [
-      serverName,
-      { digest, pinned: defer === undefined ? pinsUnset : !defer, at: 0 },
+    servers.map((server) => [
+      server.serverName,
+      newServer(server, server.settings.defer === undefined ? pinsUnset : !server.settings.defer, 0),
     ]),
   );
   return renewListing(view, { ...empty, servers: told }, settings);
@@ -121,18 +133,19 @@ function tell(
   const at = nextAt(activation, sent);
   const servers = { ...sent.servers };
   for (const { server, kind } of changes) {
-    const {
-      serverName,
-      digest,
-      settings: { defer },
-    } = server;
+    const { serverName, digest, settings: own } = server;
     if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
     else {
       const mayPin = sent.pinsUnset && view.definitionChars < settings.budgets.autoDeferChars;
-      servers[serverName] = { digest, pinned: defer === undefined ? mayPin : !defer, at };
+      servers[serverName] = newServer(server, own.defer === undefined ? mayPin : !own.defer, at);
     }
   }
   return withSearchTool(view, { ...sent, servers }, at, settings);
+}
+
+function newServer(server: ServerView, pinned: boolean, at: number): McpSent["servers"][string] {
+  const names = (pinned ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
+  return { digest: server.digest, pinned, at, ...(names.length === 0 || names.length > MAX_REMEMBERED ? {} : { names }) };
 }
 
 /** The listing of what is there now, without notes. */
@@ -166,10 +179,9 @@ function listedServer(server: ServerView, sent: McpSent): ListedServer {
 }
 
 function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"] {
-  if (sent.servers[server.serverName]?.pinned === true) return [];
-  if (server.alwaysLoaded.length === 0) return server.tools;
-  const pinned = new Set(server.alwaysLoaded);
-  return server.tools.filter((entry) => !pinned.has(entry));
+  const { names } = sent.servers[server.serverName] ?? {};
+  const pinned = new Set(names ?? pinnedTools(server, sent).map(({ boundName }) => boundName));
+  return pinned.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !pinned.has(boundName));
 }
 
 /** Binds the search tool from the moment there is something to search for; it then stays. */
@@ -207,7 +219,10 @@ function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: 
   return { added: diff.added.map(toBound), removed: diff.removed.map(toBound), changed: diff.changed.map(toBound) };
 }
 
-/** Un-promotes what was removed or changed; gives new tools of pinned servers a place behind what is bound already. */
+/**
+ * Un-promotes what was removed or changed. Tools that joined a pinned server get places behind what is bound already,
+ * a limited number; the rest is found by search.
+ */
 function activationChange(
   view: View,
   changes: readonly Change[],
@@ -217,20 +232,21 @@ function activationChange(
   settings: ThreadSettings,
 ): McpActivation | undefined {
   const demoted: string[] = [];
-  const added: ServerView["tools"][number][] = [];
+  const added: ToolEntry[] = [];
   for (const { server, kind, diff } of changes) {
-    if (kind !== "changed" || diff === undefined) continue;
-    const names = boundDiff(view, server.serverName, diff, settings);
-    demoted.push(...names.removed, ...names.changed);
-    const isPinned = told.servers[server.serverName]?.pinned === true;
-    const pinned = new Set(isPinned ? server.tools : server.alwaysLoaded);
-    for (const toolName of diff.added) {
-      const entry = view.catalog.toolOf(server.serverName, toolName);
-      if (entry !== undefined && pinned.has(entry)) added.push(entry);
+    if (kind !== "changed") continue;
+    if (diff !== undefined) {
+      const names = boundDiff(view, server.serverName, diff, settings);
+      demoted.push(...names.removed, ...names.changed);
     }
+    const remembered = told.servers[server.serverName]?.names;
+    if (remembered === undefined) continue;
+    const known = new Set(remembered);
+    added.push(...pinnedTools(server, told).filter(({ boundName }) => !known.has(boundName)));
   }
   const gone = demote(demoted, activation, before);
-  const placed = promote(added, [], activation, told);
+  const isPlaced = ({ boundName }: ToolEntry): boolean => activation.promoted[boundName]?.gone === false;
+  const placed = promote(added.filter((entry) => !isPlaced(entry)).slice(0, settings.budgets.maxPromoted), [], activation, told);
   if (gone === undefined || placed === undefined) return gone ?? placed;
   return { v: 1, promoted: { ...gone.promoted, ...placed.promoted } };
 }

@@ -88,9 +88,9 @@ export class View {
   }
 
   /** True when this agent may see and use the tool. */
-  isVisible(entry: ToolEntry): boolean {
-    if (!this.#names.includes(entry.serverName)) return false;
-    return this.#matchesTool === undefined || this.#matchesTool(entry.toolName) || this.#matchesTool(entry.boundName);
+  isVisible({ serverName, toolName, boundName }: Pick<ToolEntry, "serverName" | "toolName" | "boundName">): boolean {
+    if (!this.#names.includes(serverName)) return false;
+    return this.#matchesTool === undefined || this.#matchesTool(toolName) || this.#matchesTool(boundName);
   }
 
   /** The visible tool of a bound name. */

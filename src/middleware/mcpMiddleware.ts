@@ -3,12 +3,13 @@ import { Command, isCommand } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 
 import { originOf } from "../call/boundTool.js";
+import { agentOptionsSchema, type McpAgentOptions } from "../config/agentOptions.js";
 import { parseOptions } from "../config/parseOptions.js";
-import type { WrappableClient } from "../connect/openWrapped.js";
-import { Disclosure } from "../disclosure.js";
+import { isWrappableClient, type WrappableClient } from "../connect/openWrapped.js";
+import { Disclosure, type RunRoute } from "../disclosure.js";
+import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
 import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js";
-import { mcpMiddlewareOptionsSchema, type McpMiddlewareOptions } from "./options.js";
 
 /**
  * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
@@ -25,12 +26,13 @@ import { mcpMiddlewareOptionsSchema, type McpMiddlewareOptions } from "./options
  * @example
  * const agent = createAgent({ model, middleware: [mcpMiddleware(client)] });
  */
-export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpMiddlewareOptions = {}) {
-  const { servers, tools, listing, search, ...budgets } = parseOptions(
-    mcpMiddlewareOptionsSchema,
-    options,
-    "mcpMiddleware options",
-  );
+export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
+  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, "mcpMiddleware options");
+  if (!(hubOrClient instanceof McpHub) && !isWrappableClient(hubOrClient)) {
+    throw new McpConfigError(
+      "mcpMiddleware(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write mcpMiddleware(new McpHub(configuration)).",
+    );
+  }
   const hub = hubOrClient instanceof McpHub ? hubOrClient : McpHub.wrap(hubOrClient);
   const disclosure = new Disclosure(hub, { servers, tools, listing, search, budgets });
 
@@ -41,9 +43,10 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     beforeAgent: async (state, runtime) => disclosure.start(state, state.messages, runtime.signal),
 
     wrapModelCall: async (request, handler) => {
-      const { state, runtime } = request;
+      const { state, runtime, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
-      const plan = await disclosure.prepare(state, request.messages, foreignNames, originOf(runtime), runtime.signal);
+      const context = { origin: originOf(runtime), signal: runtime.signal, model };
+      const plan = await disclosure.prepare(state, request.messages, foreignNames, context);
       const answer = await handler({
         ...request,
         messages: plan.messages,
@@ -58,19 +61,33 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     wrapToolCall: async (request, handler) => {
       const { toolCall, tool, state, runtime } = request;
       const route = await disclosure.route(toolCall, tool !== undefined, state, runtime.signal);
+      const run = async ({ tool: ours, after }: RunRoute): Promise<ToolMessage | Command> => {
+        const result = await handler({ ...request, tool: ours });
+        const update = ToolMessage.isInstance(result) ? after(result) : undefined;
+        return update === undefined ? result : new Command({ update: { messages: [result], ...update } });
+      };
       switch (route.kind) {
         case "answer":
           return route.message;
         case "pass":
           return withoutProtectedKeys(await handler(request));
-        case "run": {
-          const result = await handler({ ...request, tool: route.tool });
-          const update = ToolMessage.isInstance(result) ? route.after(result) : undefined;
-          return update === undefined ? result : new Command({ update: { messages: [result], ...update } });
+        case "unbound": {
+          const theirs = await handler(request);
+          if (!isUnknownToolAnswer(theirs, toolCall.name)) return withoutProtectedKeys(theirs);
+          return route.otherwise.kind === "answer" ? route.otherwise.message : run(route.otherwise);
         }
+        case "run":
+          return run(route);
       }
     },
   });
+}
+
+/** LangChain's answer to a call of a tool that nobody has: nothing ran. */
+function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boolean {
+  return (
+    ToolMessage.isInstance(answer) && answer.status === "error" && answer.text.startsWith(`Error: ${name} is not a valid tool`)
+  );
 }
 
 /** A system message with one more text block at its end; a line is left free between it and other text. */

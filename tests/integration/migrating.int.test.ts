@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { jest } from "@jest/globals";
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 
-import { McpHub, type McpHubOptions } from "../../src/core.js";
+import { McpHub } from "../../src/core.js";
 import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
 import { quietFixture } from "../support/servers.js";
 
@@ -48,7 +48,7 @@ describe("a configuration of the adapter", () => {
     await client.close();
 
     const printed = jest.spyOn(console, "warn").mockImplementation(() => undefined);
-    await using hub = new McpHub(options as unknown as McpHubOptions);
+    await using hub = new McpHub(options);
     const ours = await hub.getTools();
     expect(ours.map(({ metadata }) => String(metadata!["toolName"])).sort()).toEqual(theirs);
     expect(hub.status().map(({ serverName, state }) => `${serverName} ${state}`)).toEqual([
@@ -61,7 +61,7 @@ describe("a configuration of the adapter", () => {
     // The SDK may drop a notification that arrives together with the result.
     expect(progress.slice(0, 2)).toEqual(["math/slow", "math/slow"]);
     const lines = printed.mock.calls.map(([line]) => String(line));
-    expect(lines.filter((line) => line.includes("OPTION_WITHOUT_EFFECT"))).toHaveLength(4);
+    expect(lines.filter((line) => line.includes("OPTION_WITHOUT_EFFECT"))).toHaveLength(5);
     expect(lines.filter((line) => line.includes('CONNECT_FAILED: Server "missing"'))).toHaveLength(1);
     printed.mockRestore();
   });
@@ -79,8 +79,8 @@ describe("a configuration of the adapter", () => {
           ? Promise.reject(new Error("denied"))
           : { args: { text: text === "bad" ? undefined : `${String(text)}!` } };
       },
-      afterToolCall: ({ result }: { result: [string, unknown[]] }) => [`${result[0].toUpperCase()}`, []],
-    } as McpHubOptions);
+      afterToolCall: ({ result }: { result: [string, unknown[]] }) => [result[0].toUpperCase(), []],
+    });
     expect((await hub.callTool("s", "echo", given)).content).toContain("\nA!\n");
     expect(seen[0]).toEqual(["s", "echo", { text: "written to the copy" }]);
     await expect(hub.callTool("s", "echo", { text: "stop" })).rejects.toThrow("denied");
@@ -93,7 +93,7 @@ describe("a configuration of the adapter", () => {
       mcpServers: { s: quietFixture() },
       onToolsListChanged: (source: { server: string }) => heard.push(source.server),
       onConnectionError: "throw",
-    } as McpHubOptions);
+    });
     const changed = new Promise((resolve) => hub.on("catalog", ({ added }) => added.includes("x") && resolve(added)));
     await hub.callTool("s", "change_tools", { add: ["x"] });
     expect(await changed).toEqual(["x"]);

@@ -52,7 +52,7 @@ const use = (from) =>
 
 check("the tarball holds dist and nothing of the sources", () => {
   const files = run("tar", ["-tzf", tarball]).split("\n");
-  if (files.some((file) => /\/(src|tests|bench|docs)\//.test(file))) throw new Error(files.join("\n"));
+  if (files.some((file) => /\/(src|tests|bench|examples)\//.test(file))) throw new Error(files.join("\n"));
   for (const needed of [
     "package/dist/index.js",
     "package/dist/index.cjs",

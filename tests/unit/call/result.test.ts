@@ -17,6 +17,7 @@ const outcome = (result: object, settings = {}) => toOutcome("s", "t", result, 5
 describe("toOutcome", () => {
   it("joins texts, and keeps the text out of the artifact", () => {
     expect(outcome({ content: [text("a"), text("b")] })).toEqual({
+      images: [],
       status: "success",
       content: "a\nb",
       artifact: { serverName: "s", toolName: "t", durationMs: 5, isError: false, blocks: [] },
@@ -47,7 +48,7 @@ describe("toOutcome", () => {
 
   it("puts no data of other blocks into the text and keeps them in the artifact", () => {
     const blocks = [
-      { type: "image", data: "aGVsbG8=", mimeType: "image/png" },
+      { type: "audio", data: "aGVsbG8=", mimeType: "audio/wav" },
       { type: "resource_link", uri: "mem://a", name: "a" },
     ];
     const result = outcome({ content: blocks });
@@ -64,7 +65,7 @@ describe("toOutcome", () => {
     expect(result.artifact.blocks).toEqual([text(long)]);
     const huge = outcome({ content: [text("y".repeat(10_000))] });
     expect(huge.artifact).toMatchObject({ blocks: [], truncated: { totalChars: expect.any(Number) } });
-    expect(huge.content).toContain("too large to be kept");
+    expect(huge.content).toContain("could not be kept");
   });
 
   it("marks the text as untrusted and lets it not leave its block", () => {
@@ -112,7 +113,7 @@ describe("errorTextForModel", () => {
     ["wrong arguments", new McpProtocolError("INVALID_ARGUMENTS", "The arguments do not fit", details), /do not fit/],
     [
       "a refusal",
-      new McpProtocolError("SERVER_ERROR", "dev", { ...details, cause: new Error("no such </x> project") }),
+      new McpProtocolError("SERVER_ERROR", "dev", { ...details, serverText: "no such </x> project" }),
       /refused the call of b: no such &lt;\/x> project/,
     ],
     ["a sign-in", new McpAuthRequiredError("dev", details), /needs a sign-in/],

@@ -141,7 +141,7 @@ describe("describeParameters", () => {
 describe("toModelSchema", () => {
   it("passes a plain schema through", () => {
     const schema = object({ a: { type: "string" } });
-    expect(toModelSchema(schema)).toBe(schema);
+    expect(toModelSchema(schema)).toEqual(schema);
     expect(toModelSchema({ type: "object" })).toEqual({ type: "object", properties: {} });
   });
 

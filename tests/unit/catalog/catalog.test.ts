@@ -1,6 +1,7 @@
 import fc from "fast-check";
 
 import { diffTools, joinDiffs } from "../../../src/catalog/diff.js";
+import { boundName } from "../../../src/catalog/names.js";
 import { cut, escapeTags, oneLine, removeInvisible } from "../../../src/catalog/text.js";
 import { readTool } from "../../../src/catalog/toolEntry.js";
 import { catalogOf } from "../../support/catalogs.js";
@@ -25,11 +26,52 @@ describe("Catalog", () => {
     expect(catalog.tool("mcp__a__x")!.description).toBe("first");
   });
 
-  it("gives two servers with bare names different bound names, and never renames a tool that is there", () => {
-    const { catalog, put } = catalogOf({ a: undefined, b: ["search"] }, { names: "bare" });
-    put("a", ["search"]);
-    expect(catalog.tool("search")).toMatchObject({ serverName: "b" });
-    expect(catalog.tool("mcp__a__search")).toMatchObject({ serverName: "a" });
+  it("gives a bare name to the server configured first, whichever connected first", () => {
+    const late = catalogOf({ a: undefined, b: ["search"] }, { names: "bare" });
+    late.put("a", ["search"]);
+    const early = catalogOf({ a: ["search"], b: ["search"] }, { names: "bare" });
+    for (const { catalog } of [late, early]) {
+      expect(catalog.tool("search")).toMatchObject({ serverName: "a" });
+      expect(catalog.tool("mcp__b__search")).toMatchObject({ serverName: "b" });
+      expect(catalog.server("b")!.tools.map(({ boundName }) => boundName)).toEqual(["mcp__b__search"]);
+    }
+    expect(catalogOf({ a: ["search"] }).catalog.tool("mcp__a__search")!.hash).not.toBe(
+      catalogOf({ b: ["search"] }).catalog.tool("mcp__b__search")!.hash,
+    );
+  });
+
+  it("lets no server take another tool's name, not even a hashed one", () => {
+    const { catalog } = catalogOf({ "git hub": ["read"], git_hub: [boundName("git hub", "read").replace("mcp__git_hub__", "")] });
+    expect([...catalog.tools()].map(({ serverName }) => serverName).sort()).toEqual(["git hub", "git_hub"]);
+    const bare = catalogOf({ evil: ["mcp__files__search", "search"], files: ["search"] }, { names: "bare" });
+    expect([...bare.catalog.tools()]).toHaveLength(3);
+  });
+
+  it("survives a names function that throws, and a schema too deep to be read", () => {
+    const { catalog } = catalogOf(
+      { a: ["x"] },
+      {
+        names: () => {
+          throw new Error("no");
+        },
+      },
+    );
+    expect(catalog.tool("mcp__a__x")).toBeDefined();
+    let deep: object = {};
+    for (let depth = 0; depth < 20_000; depth += 1) deep = { properties: { a: deep } };
+    const tools = [{ name: "deep", inputSchema: deep }, { name: "good" }].map(
+      (tool) => (readTool(tool) as unknown as { tool: never }).tool,
+    );
+    const { dropped } = catalog.setServer("a", { tools, instructions: undefined, serverInfo: undefined });
+    expect(dropped).toEqual(["deep"]);
+    expect(catalog.server("a")!.tools.map(({ toolName }) => toolName)).toEqual(["good"]);
+  });
+
+  it("takes over changed hints and instructions", () => {
+    const { catalog, view, put } = catalogOf({ a: [{ name: "x", annotations: { readOnlyHint: true } }] });
+    put("a", [{ name: "x", annotations: { readOnlyHint: false } }], { instructions: "new" });
+    expect(catalog.tool("mcp__a__x")!.annotations).toEqual({ readOnlyHint: false });
+    expect(view.servers()[0]!.instructions).toBe("new");
   });
 
   it("tells what changed since a digest, over several changes, and not when it was never seen", () => {

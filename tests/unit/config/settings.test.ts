@@ -121,13 +121,13 @@ describe("resolveHubOptions", () => {
 
 describe("resolveWrapOptions", () => {
   it("refuses settings for a server that the client does not have", () => {
-    expect(() => resolveWrapOptions({ servers: { nope: {} } }, ["a", "b"])).toThrow(
+    expect(() => resolveWrapOptions({ servers: { nope: {} } }, { a: {}, b: {} })).toThrow(
       '"servers.nope" is not a server of the client. It has: a, b.',
     );
   });
 
   it("refuses to say how a wrapped server is reached", () => {
-    expect(() => resolveWrapOptions({ servers: { a: { command: "x" } as never } }, ["a"])).toThrow(
+    expect(() => resolveWrapOptions({ servers: { a: { command: "x" } as never } }, { a: {} })).toThrow(
       'unknown option "servers.a.command"',
     );
   });

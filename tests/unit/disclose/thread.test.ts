@@ -3,7 +3,8 @@ import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { DEFAULTS } from "../../../src/config/defaults.js";
 import { noteAnchor, renderNote, withNotes } from "../../../src/disclose/notes.js";
 import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "../../../src/disclose/thread.js";
-import type { McpThreadState } from "../../../src/state.js";
+import { boundTools } from "../../../src/disclose/promotion.js";
+import { EMPTY_ACTIVATION, mergeActivation, type McpThreadState } from "../../../src/state.js";
 import { catalogOf, type CatalogFixture, type ToolInShort } from "../../support/catalogs.js";
 
 const settings = (budgets = {}): ThreadSettings => ({
@@ -96,13 +97,39 @@ describe("showThread", () => {
     expect(sent.listing).not.toContain("Still connecting");
   });
 
+  it("keeps the order of pinned tools when some join, whatever their names, and binds a limited number of them", () => {
+    const fixture = catalogOf({ a: ["b", "c"] }, { mcpServers: { a: { defer: false } } });
+    let state: McpThreadState = {};
+    const next = () => {
+      const { sent, update } = showThread(fixture.view, state, [human], settings(), "hop");
+      const mcpActivation = mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update?.mcpActivation ?? EMPTY_ACTIVATION);
+      state = { ...state, ...update, mcpActivation };
+      return boundTools(fixture.view, sent, mcpActivation, DEFAULTS).flatMap((tool) =>
+        tool.kind === "mcp" ? [tool.entry.toolName] : [],
+      );
+    };
+    expect(next()).toEqual(["b", "c"]);
+    fixture.put("a", ["a", "b", "c"]);
+    expect(next()).toEqual(["b", "c", "a"]);
+    fixture.put("a", ["a", "b", "c", ...Array.from({ length: 500 }, (_, index) => `grown_${index}`)]);
+    expect(next()).toHaveLength(3 + DEFAULTS.maxPromoted);
+    expect(Object.keys(state.mcpActivation!.promoted)).toHaveLength(1 + DEFAULTS.maxPromoted);
+    // Another process, which never saw the old listing.
+    const other = catalogOf({ a: ["0", "a", "b", "c"] }, { mcpServers: { a: { defer: false } } });
+    const { sent, update } = showThread(other.view, { ...state, mcpActivation: EMPTY_ACTIVATION }, [human], settings(), "hop");
+    const order = boundTools(other.view, sent, update!.mcpActivation!, DEFAULTS).map((tool) =>
+      tool.kind === "mcp" ? tool.entry.toolName : "",
+    );
+    expect(order.filter((name) => name !== "")).toEqual(["b", "c", "0", "a"]);
+  });
+
   it("says nothing of tools that the agent may not see", () => {
     const fixture = catalogOf({ a: [big("see_1"), "hide_1"] }, { view: { tools: ["see_*"] } });
     const { show } = thread(fixture, { autoDeferChars: 0 });
     expect(show().sent.listing).not.toContain("hide");
     fixture.put("a", [big("see_1"), "hide_2"]);
     const { sent } = show();
-    expect(sent.notes.map(({ text }) => text).join()).not.toContain("hide_2");
+    expect(sent.notes.map(({ text }) => text).join()).not.toContain("hide_");
   });
 });
 

@@ -5,7 +5,7 @@ import { budgetShape, hubOptionsSchema, wrapOptionsSchema } from "../../../src/c
 import { DEFAULTS } from "../../../src/config/defaults.js";
 import { serverEntrySchema, wrappedServerSchema } from "../../../src/config/serverSchema.js";
 import { CLIENT_INFO } from "../../../src/connect/openManaged.js";
-import { mcpMiddlewareOptionsSchema } from "../../../src/middleware/options.js";
+import { agentOptionsSchema } from "../../../src/config/agentOptions.js";
 
 const read = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 const unionOf = (source: string, type: string): string[] => {
@@ -34,13 +34,9 @@ describe("the reference pages", () => {
   it("have a row for each option, with the default in force", () => {
     const page = read("docs/reference/options.md");
     const rows = new Set([...page.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name));
-    const options = [
-      hubOptionsSchema,
-      wrapOptionsSchema,
-      serverEntrySchema,
-      wrappedServerSchema,
-      mcpMiddlewareOptionsSchema,
-    ].flatMap((schema) => Object.keys(schema.shape));
+    const options = [hubOptionsSchema, wrapOptionsSchema, serverEntrySchema, wrappedServerSchema, agentOptionsSchema].flatMap(
+      (schema) => Object.keys(schema.shape),
+    );
     for (const option of [...options, ...Object.keys(budgetShape)]) expect([...rows]).toContain(option);
     for (const row of rows) expect(options).toContain(row);
     for (const [option, value] of Object.entries(DEFAULTS)) {

@@ -1,9 +1,9 @@
 import * as z from "zod";
 
-import { budgetShape } from "../config/hubSchema.js";
+import { budgetShape } from "./hubSchema.js";
 
-/** Options of `mcpMiddleware`. */
-export const mcpMiddlewareOptionsSchema = z.strictObject({
+/** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. */
+export const agentOptionsSchema = z.strictObject({
   /** Names of the servers this agent may use. Default: all of the hub. */
   servers: z.array(z.string()).optional(),
   /** Globs on raw or bound tool names this agent may use. Default: all. */
@@ -15,5 +15,5 @@ export const mcpMiddlewareOptionsSchema = z.strictObject({
   ...budgetShape,
 });
 
-/** Options of `mcpMiddleware`. Budgets default to those of the hub. */
-export type McpMiddlewareOptions = z.input<typeof mcpMiddlewareOptionsSchema>;
+/** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. Budgets default to those of the hub. */
+export type McpAgentOptions = z.input<typeof agentOptionsSchema>;

@@ -1,0 +1,93 @@
+import { isSchemaObject } from "../catalog/schemaWalk.js";
+import { oneLine } from "../catalog/text.js";
+import type { ImageBlock } from "./result.js";
+
+/** What of a content block goes to the model. */
+export interface BlockReading {
+  /** Its part of the text; `""` when it has none. */
+  readonly text: string;
+  readonly image: ImageBlock | undefined;
+  /** Whether text and image say all that the block holds. */
+  readonly isWhole: boolean;
+}
+
+const NOTHING: BlockReading = { text: "", image: undefined, isWhole: false };
+const MAX_URI_CHARS = 1_000;
+const IMAGE_TYPE = /^image\/(?:png|jpe?g|gif|webp)$/i;
+const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/;
+
+/**
+ * Reads one content block of a result, however malformed. Never throws, never fetches.
+ *
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+ */
+export function readBlock(block: unknown, serverName: string): BlockReading {
+  if (!isSchemaObject(block) || isForUserAlone(block)) return NOTHING;
+  switch (block["type"]) {
+    case "text":
+      return typeof block["text"] === "string" ? whole(block["text"]) : NOTHING;
+    case "image":
+      return readBinary(block["data"], block["mimeType"], "image");
+    case "audio":
+      return line(describeBinary(block["data"], block["mimeType"], "audio"));
+    case "resource_link":
+      return line(describeLink(block, serverName));
+    case "resource":
+      return isSchemaObject(block["resource"]) ? readResource(block["resource"], serverName) : NOTHING;
+    default:
+      return line(`[Content of kind ${oneLine(String(block["type"]), 60)}, not shown]`);
+  }
+}
+
+/** Blocks whose audience is only the user are for the application to show. */
+function isForUserAlone({ annotations }: Record<string, unknown>): boolean {
+  const audience = isSchemaObject(annotations) ? annotations["audience"] : undefined;
+  return Array.isArray(audience) && audience.length > 0 && audience.every((who) => who === "user");
+}
+
+function readResource(resource: Record<string, unknown>, serverName: string): BlockReading {
+  const { uri, mimeType, text, blob } = resource;
+  const name = mention(serverName, uri);
+  if (typeof text === "string") return whole(`Resource ${name}:\n${text}`);
+  if (typeof mimeType === "string" && IMAGE_TYPE.test(mimeType)) {
+    const { image } = readBinary(blob, mimeType, "image");
+    if (image !== undefined) return { text: `Resource ${name}, shown as an image`, image, isWhole: true };
+  }
+  return line(`${describeBinary(blob, mimeType, "resource").slice(0, -1)}: ${name}]`);
+}
+
+function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
+  const isImage = typeof data === "string" && data !== "" && typeof mimeType === "string" && IMAGE_TYPE.test(mimeType);
+  if (!isImage || !BASE64.test(data)) return line(describeBinary(data, mimeType, kind));
+  return {
+    text: "",
+    image: { type: "image_url", image_url: { url: `data:${mimeType.toLowerCase()};base64,${data.replace(/\s+/g, "")}` } },
+    isWhole: true,
+  };
+}
+
+/** One line for data that is not shown. Never the data. */
+function describeBinary(data: unknown, mimeType: unknown, kind: string): string {
+  const type = typeof mimeType === "string" ? oneLine(mimeType, 60) : kind;
+  const size = typeof data === "string" ? `, about ${Math.ceil((data.length * 3) / 4)} bytes` : "";
+  return `[${type} data${size}, not shown]`;
+}
+
+function describeLink(block: Record<string, unknown>, serverName: string): string {
+  const parts = [block["title"] ?? block["name"], block["mimeType"], block["description"]];
+  const about = parts.filter((part): part is string => typeof part === "string" && part !== "").map((part) => oneLine(part, 200));
+  return `${mention(serverName, block["uri"])}${about.length === 0 ? "" : ` (${about.join("; ")})`}`;
+}
+
+/** A resource as the model can name it: `@server:uri`. */
+function mention(serverName: string, uri: unknown): string {
+  return `@${oneLine(serverName, 64)}:${oneLine(String(uri), MAX_URI_CHARS)}`;
+}
+
+function whole(text: string): BlockReading {
+  return { text, image: undefined, isWhole: true };
+}
+
+function line(text: string): BlockReading {
+  return { text, image: undefined, isWhole: false };
+}
