@@ -16,15 +16,17 @@ export interface Recording {
   readonly tools: readonly { readonly name: string; readonly description?: string; readonly inputSchema: unknown }[];
 }
 
-/** Where the recordings of real servers lie, when they are there. */
-export const RECORDINGS =
-  process.env["MCP_RECORDINGS"] ?? fileURLToPath(new URL("../../shared/data/real-servers", import.meta.url));
+const folders = ["../../shared/data/real-servers", "../tests/fixtures/recordings"].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+);
 
-/** The recorded real servers, one configuration of each; empty when the recordings are not there. */
-export function loadRecordings(): Recording[] {
-  if (!existsSync(RECORDINGS)) return [];
+/** Where the recordings of real servers lie: the full set where it is there, else the few that come with the tests. */
+export const RECORDINGS = process.env["MCP_RECORDINGS"] ?? folders.find((folder) => existsSync(folder))!;
+
+/** The recorded real servers; by default one configuration of each. */
+export function loadRecordings(which: "each" | "all" = "each"): Recording[] {
   return readdirSync(RECORDINGS)
-    .filter((file) => file.endsWith(".json") && !file.includes("--"))
+    .filter((file) => file.endsWith(".json") && (which === "all" || !file.includes("--")))
     .sort()
     .map((file) => ({ ...(JSON.parse(readFileSync(`${RECORDINGS}/${file}`, "utf8")) as Omit<Recording, "file">), file }));
 }

@@ -1,0 +1,61 @@
+import { AIMessage, HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+
+import { toRequestMessages } from "../../../src/call/requestMessages.js";
+
+const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+const artifact = { serverName: "s", toolName: "t", durationMs: 1, isError: false, blocks: [] };
+const ours = (content: MessageContent, id: string) =>
+  new ToolMessage({ content, tool_call_id: id, name: "t", id, artifact, status: "success" });
+const place = (messages: BaseMessage[], images: "tool" | "human" | "none" = "human", maxHopResultChars = 1_000) =>
+  toRequestMessages(messages, { images, maxHopResultChars });
+
+describe("toRequestMessages", () => {
+  const hop: BaseMessage[] = [
+    new HumanMessage("go"),
+    new AIMessage("calls"),
+    ours([{ type: "text", text: "words" }, PICTURE], "1"),
+    ours("plain", "2"),
+    new AIMessage("done"),
+  ];
+
+  it("leaves what needs nothing as it is", () => {
+    const plain: BaseMessage[] = [new HumanMessage("go"), ours("plain", "1")];
+    expect(place(plain)).toBe(plain);
+    expect(place(hop, "tool")).toBe(hop);
+  });
+
+  it("puts images behind the tool messages of their hop for clients that take only text there", () => {
+    const placed = place(hop);
+    expect(placed.map((message) => message.getType())).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
+    expect(placed[2]!.content).toBe("words\n[The image of this result follows below.]");
+    expect(placed[4]!.content).toEqual([{ type: "text", text: expect.stringContaining("untrusted") }, PICTURE]);
+    expect(placed[2]).toMatchObject({ tool_call_id: "1", name: "t", id: "1", status: "success", artifact });
+    expect(hop[2]!.content).toHaveLength(2);
+  });
+
+  it("says so where the model cannot see images", () => {
+    expect(place(hop, "none")[2]!.content).toContain("cannot see");
+    expect(place(hop, "none")).toHaveLength(hop.length);
+  });
+
+  it("keeps the results of a hop within their common limit: short ones whole, long ones cut alike", () => {
+    const messages: BaseMessage[] = [ours("a".repeat(5_000), "1"), ours("short", "2"), ours("b".repeat(4_000), "3")];
+    const placed = place(messages, "human", 1_000);
+    const lengths = placed.map(({ text }) => text.length);
+    expect(lengths.reduce((sum, length) => sum + length)).toBeLessThanOrEqual(1_000);
+    expect(placed[1]!.text).toBe("short");
+    expect(Math.abs(lengths[0]! - lengths[2]!)).toBeLessThanOrEqual(2);
+    expect(placed[0]!.text).toContain("5000 characters in all");
+  });
+
+  it("gives the same for the same hop whatever follows, and leaves other tools' messages alone", () => {
+    const first = place(hop.slice(0, 4));
+    expect(
+      place(hop)
+        .slice(0, first.length)
+        .map(({ content }) => content),
+    ).toEqual(first.map(({ content }) => content));
+    const theirs = [new ToolMessage({ content: "x".repeat(9_000), tool_call_id: "1" })];
+    expect(place(theirs)).toBe(theirs);
+  });
+});
