@@ -3,11 +3,13 @@
 import { report, type Row } from "./report.js";
 import { callRows } from "./rows/calls.js";
 import { closeRows, connectRows, hangingRows } from "./rows/connections.js";
+import { fidelityRows } from "./rows/fidelity.js";
 import { hooksRows } from "./rows/hooks.js";
 import { promptRows } from "./rows/prompt.js";
 
 const groups: Readonly<Record<string, () => Promise<Row[]>>> = {
   prompt: promptRows,
+  fidelity: fidelityRows,
   hooks: hooksRows,
   calls: callRows,
   connect: connectRows,

@@ -1,4 +1,6 @@
 import { ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { getCurrentTaskInput } from "@langchain/langgraph";
 
 import type { AdapterCallbacks } from "../config/settings.js";
 import type { HubEvents } from "../events.js";
@@ -15,13 +17,13 @@ export async function replaceResult(
   hook: NonNullable<AdapterCallbacks["afterToolCall"]>,
   outcome: CallOutcome,
   args: unknown,
-  { serverName, toolName, state, config }: CallRequest,
+  { serverName, toolName, config }: CallRequest,
   events: HubEvents,
 ): Promise<CallOutcome> {
   const call = hook as (result: unknown, state: unknown, config: unknown) => unknown;
   const answer = await call(
     { serverName, name: toolName, args: structuredClone(args), result: [outcome.content, outcome.artifact.blocks] },
-    state ?? {},
+    stateOf(config),
     config ?? {},
   );
   const given = typeof answer === "object" && answer !== null && "result" in answer ? answer.result : answer;
@@ -34,6 +36,15 @@ export async function replaceResult(
     serverName,
   );
   return outcome;
+}
+
+/** State of the graph a call runs in; empty outside of one. */
+export function stateOf(config: RunnableConfig | undefined): unknown {
+  try {
+    return config === undefined ? {} : getCurrentTaskInput(config);
+  } catch {
+    return {};
+  }
 }
 
 function contentOf(given: unknown): string | undefined {

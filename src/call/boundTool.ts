@@ -1,6 +1,5 @@
 import { ToolMessage } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
-import { getCurrentTaskInput, isGraphBubbleUp } from "@langchain/langgraph";
+import { isGraphBubbleUp } from "@langchain/langgraph";
 
 import { GatedTool, type McpToolMetadata } from "../catalog/gatedTool.js";
 import { toModelSchema } from "../catalog/modelSchema.js";
@@ -49,7 +48,6 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
           toolCallId,
           signal,
           origin: originOf(config),
-          state: stateOf(config),
           config,
         });
         const { content, images, artifact, status } = outcome;
@@ -69,15 +67,6 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
       }
     },
   });
-}
-
-/** State of the graph a tool runs in, for the adapter's hooks; `undefined` outside of one. */
-function stateOf(config: RunnableConfig): unknown {
-  try {
-    return getCurrentTaskInput(config);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Thread and run of a LangChain configuration. */

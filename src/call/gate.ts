@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 
+import type { RunnableConfig } from "@langchain/core/runnables";
 import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
@@ -22,7 +23,7 @@ import {
 } from "../errors.js";
 import type { HubEvents, RunOrigin } from "../events.js";
 import type { Decide } from "../policy/decide.js";
-import { replaceResult } from "./adapterHooks.js";
+import { replaceResult, stateOf } from "./adapterHooks.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
@@ -35,9 +36,8 @@ export interface CallRequest {
   readonly toolCallId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly origin?: RunOrigin | undefined;
-  /** State and run configuration for the adapter's hooks. */
-  readonly state?: unknown;
-  readonly config?: unknown;
+  /** Run configuration, for the adapter's hooks. */
+  readonly config?: RunnableConfig | undefined;
 }
 
 /** What the gate is made of. */
@@ -49,12 +49,8 @@ export interface GateParts {
   readonly events: HubEvents;
 }
 
-const callResultSchema = z.looseObject({
-  content: z.array(z.unknown()).optional(),
-  structuredContent: z.unknown().optional(),
-  isError: z.unknown().optional(),
-  _meta: z.unknown().optional(),
-});
+/* Tolerant on purpose: what is in it is read block by block. */
+const callResultSchema = z.custom<RawCallResult>((value) => typeof value === "object" && value !== null);
 
 /**
  * The one way to a server.
@@ -218,10 +214,10 @@ async function callBefore(
   hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
   { serverName, toolName }: ToolEntry,
   args: unknown,
-  { state, config }: CallRequest,
+  { config }: CallRequest,
 ): Promise<unknown> {
   const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
-  const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, state ?? {}, config ?? {})) as
+  const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
     { readonly args?: unknown } | undefined;
   return answer?.args;
 }

@@ -74,7 +74,7 @@ export function toOutcome(
   durationMs: number,
   settings: ResultSettings,
 ): CallOutcome {
-  const blocks = result.content ?? [];
+  const blocks = Array.isArray(result.content) ? (result.content as unknown[]) : [];
   const isError = result.isError === true;
   const readings = blocks.map((block) => readBlock(block, serverName));
   const texts = readings.map(({ text }) => text).filter((text) => text !== "");
@@ -152,6 +152,8 @@ function bound(
   images: readonly ImageBlock[],
   { maxArtifactChars, storeKey }: ResultSettings,
 ): { readonly artifact: McpArtifact; readonly keptImages: readonly ImageBlock[] } {
+  const isPlain = artifact.blocks.length === 0 && artifact.structuredContent === undefined && artifact.meta === undefined;
+  if (isPlain && images.length === 0) return { artifact, keptImages: images };
   const dataChars = JSON.stringify([artifact.structuredContent ?? null, artifact.meta ?? null, artifact.blocks]).length;
   const imageChars = images.reduce((sum, image) => sum + image.image_url.url.length, 0);
   const totalChars = dataChars + imageChars;

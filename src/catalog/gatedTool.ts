@@ -70,10 +70,9 @@ export class GatedTool extends StructuredTool {
       { verbose: this.verbose },
     );
     const { id = "", name = this.name } = config.toolCall ?? {};
-    const shown = typeof input === "string" ? input : JSON.stringify(input ?? {});
     const run = await manager?.handleToolStart(
       this.toJSON(),
-      shown,
+      typeof input === "string" ? input : JSON.stringify(input ?? {}),
       config.runId,
       undefined,
       undefined,

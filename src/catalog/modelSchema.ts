@@ -88,10 +88,12 @@ class SchemaView {
     const known = this.#names.get(reference);
     if (known !== undefined) return known;
     const wanted =
-      reference
-        .split("/")
-        .at(-1)!
-        .replace(/[^A-Za-z0-9_-]+/g, "_") || "root";
+      reference === "#"
+        ? "root"
+        : reference
+            .split("/")
+            .at(-1)!
+            .replace(/[^A-Za-z0-9_-]+/g, "_");
     const taken = new Set(this.#names.values());
     let name = wanted === "__proto__" ? "proto" : wanted;
     for (let count = 2; taken.has(name); count += 1) name = `${wanted}_${count}`;

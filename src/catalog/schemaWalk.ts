@@ -91,8 +91,9 @@ function decodePart(part: string): string {
 
 /** Follows `$ref` until a schema without one, a cycle or a dead end is reached. */
 export function dereference(root: JsonSchema, schema: unknown): unknown {
+  if (!isSchemaObject(schema) || schema["$ref"] === undefined) return schema;
   const seen = new Set<unknown>();
-  let current = schema;
+  let current: unknown = schema;
   while (isSchemaObject(current) && typeof current["$ref"] === "string" && !seen.has(current)) {
     seen.add(current);
     current = resolvePointer(root, current["$ref"]);

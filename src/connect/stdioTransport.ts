@@ -146,9 +146,9 @@ export class StdioTransport implements Transport {
         new Error(`The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`),
       );
     }
-    return new Promise((resolve, reject) => {
-      stdin.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
-    });
+    // A failed write is told by the stream's "error" event; only a full pipe is waited for.
+    if (stdin.write(serializeMessage(message))) return Promise.resolve();
+    return new Promise((resolve) => stdin.once("drain", resolve).once("close", resolve));
   }
 
   close(): Promise<void> {

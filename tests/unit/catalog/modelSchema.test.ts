@@ -1,4 +1,4 @@
-import { Validator, type Schema } from "@cfworker/json-schema";
+import { Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 
 import { checkArguments } from "../../../src/catalog/checkArguments.js";
@@ -163,7 +163,9 @@ describe("the view for Gemini", () => {
 });
 
 describe("profileOf", () => {
-  class ChatAnthropic {}
+  class ChatAnthropic {
+    readonly model = "x";
+  }
   it("knows clients by class, and takes what it does not know as generic", () => {
     expect(profileOf(new ChatAnthropic()).name).toBe("anthropic");
     expect(profileOf({ lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"] }).name).toBe("google");
