@@ -25,7 +25,7 @@ console.log(failed.map(({ serverName, error }) => `${serverName}: ${error.code}`
 
 // %% 3. Look for a tool
 // This is the search the model uses.
-console.log(hub.search("add two numbers", { limit: 1 }).map(({ name }) => name));
+console.log((await hub.search("add two numbers", { limit: 1 })).map(({ name }) => name));
 // → [ 'mcp__everything__get-sum' ]
 
 // %% 4. Call it

@@ -1,6 +1,6 @@
 export { DEFAULTS } from "./config/defaults.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
-export type { McpHubOptions, McpWrapOptions, ResultStore } from "./config/hubSchema.js";
+export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore } from "./config/hubSchema.js";
 export { loadMcpConfig } from "./config/loadMcpConfig.js";
 export type { McpServerEntry, WrappedServerEntry } from "./config/serverSchema.js";
 export type { SecretResolver } from "./config/variables.js";

@@ -244,7 +244,7 @@ export class Disclosure {
           this.#hub.open(serverNames);
           await this.#hub.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
         }
-        const answer = answerSearch(this.#view, wanted);
+        const answer = await answerSearch(this.#view, wanted, (query) => this.#hub.find(query));
         onFound(answer.matches);
         return { ...answer, query: wanted.queries.join(" | ") };
       },

@@ -9,7 +9,8 @@ import type { CallOutcome } from "./call/result.js";
 import { Catalog, type ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import { PROFILES, type SchemaProfile } from "./catalog/profiles.js";
-import { searchTools } from "./catalog/searchTools.js";
+import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
+import { ToolSearch } from "./catalog/toolSearch.js";
 import { readTool, type RawTool, type ToolEntry } from "./catalog/toolEntry.js";
 import { DEFAULTS } from "./config/defaults.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
@@ -78,6 +79,7 @@ export class McpHub {
   readonly #catalog: Catalog;
   readonly #connections = new Map<string, Connection>();
   readonly #gate: Gate;
+  readonly #search: ToolSearch;
   readonly #tools = new WeakMap<ToolEntry, Map<string, GatedTool>>();
   readonly #startedAt = new Map<string, number>();
   readonly #named = new Set<string>();
@@ -98,6 +100,12 @@ export class McpHub {
       connectionOf: (serverName) => this.#connections.get(serverName),
       decide: allowAll,
       events: this.#events,
+    });
+    this.#search = new ToolSearch({
+      catalog: this.#catalog,
+      embeddings: this.#settings.embeddings,
+      rerank: this.#settings.rerank,
+      onError: (error) => this.#events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`),
     });
     const stdioLimit = pLimit(DEFAULTS.maxConcurrentStdioConnects);
     const remoteLimit = pLimit(DEFAULTS.maxConcurrentRemoteConnects);
@@ -257,15 +265,20 @@ export class McpHub {
   }
 
   /** Finds tools of the servers that are connected, best first. */
-  search(query: string, options: ViewOptions & { readonly limit?: number } = {}): FoundTool[] {
+  async search(query: string, options: ViewOptions & { readonly limit?: number } = {}): Promise<FoundTool[]> {
     const view = this.view(options);
-    const { tools } = searchTools(this.#catalog, { query, limit: options.limit ?? 5, accepts: (entry) => view.isVisible(entry) });
+    const { tools } = await this.find({ query, limit: options.limit ?? 5, accepts: (entry) => view.isVisible(entry) });
     return tools.map(({ boundName, serverName, toolName, description }) => ({
       name: boundName,
       serverName,
       toolName,
       description,
     }));
+  }
+
+  /** @internal The search behind `search()` and `search_mcp_tools`. */
+  find(query: ToolQuery): Promise<ToolMatches> {
+    return this.#search.find(query);
   }
 
   /** LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed. */
@@ -486,6 +499,7 @@ export class McpHub {
         serverName,
       );
     }
+    if (diff !== undefined) this.#search.update();
     if (diff !== undefined) this.#events.emit("catalog", { serverName, kind: "tools", ...diff });
   }
 

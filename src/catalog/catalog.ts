@@ -5,8 +5,8 @@ import type { ServerInfo } from "../connect/session.js";
 import { diffTools, joinDiffs, type CatalogDiff } from "./diff.js";
 import { digest } from "./hash.js";
 import { boundName, longName, nameTool } from "./names.js";
+import { searchFields } from "./searchFields.js";
 import { SearchIndex } from "./searchIndex.js";
-import { isSchemaObject } from "./schemaWalk.js";
 import { toolEntry, type RawTool, type ToolEntry } from "./toolEntry.js";
 
 /** What one server said about itself, as listed last. */
@@ -226,25 +226,7 @@ export class Catalog {
     addTo(this.#byToolName, entry.toolName, entry);
     const leaf = leafOf(entry.toolName);
     if (leaf !== entry.toolName) addTo(this.#byLeaf, leaf, entry);
-    const properties = isSchemaObject(entry.inputSchema["properties"]) ? entry.inputSchema["properties"] : {};
-    this.index.add(entry.boundName, {
-      name: `${entry.toolName} ${entry.title ?? entry.annotations?.title ?? ""}`,
-      server: [
-        entry.serverName,
-        snapshot.serverInfo?.title ?? "",
-        settings.description ?? "",
-        settings.category ?? "",
-        ...settings.tags,
-        ...settings.keywords,
-      ].join(" "),
-      description: entry.description,
-      argumentNames: Object.keys(properties).join(" "),
-      argumentDescriptions: Object.values(properties)
-        .map((property) =>
-          isSchemaObject(property) && typeof property["description"] === "string" ? property["description"] : "",
-        )
-        .join(" "),
-    });
+    this.index.add(entry.boundName, searchFields(entry, settings, snapshot), entry.serverName);
   }
 
   #drop(entry: ToolEntry): void {

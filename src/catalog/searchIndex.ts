@@ -1,33 +1,52 @@
-import { tokenize } from "./tokenize.js";
+import { documentOf, isInName, MAX_DOCUMENT_ID, packEntry, removeEntry, weightOf } from "./posting.js";
+import { expandQuery } from "./queryTerms.js";
+import { pairsOf, tokenize } from "./tokenize.js";
 
 /** The texts of one tool, by how much a match in them says. */
 export interface SearchFields {
   readonly name: string;
   readonly server: string;
+  /** First sentence of the description. */
+  readonly summary: string;
+  /** The rest of it. */
   readonly description: string;
+  /** What is said of the whole server. */
+  readonly background: string;
   readonly argumentNames: string;
   readonly argumentDescriptions: string;
 }
 
-/* Weight, length normalisation and usual length (in words) of each field. The lengths are those of real servers' tools;
-   being constants, they make the weight of a word independent of what else is in the index. */
-const FIELDS = [
-  ["name", 3, 0.3, 4],
-  ["server", 1.5, 0, 4],
-  ["description", 1, 0.6, 25],
-  ["argumentNames", 0.6, 0.6, 6],
-  ["argumentDescriptions", 0.3, 0.7, 40],
-] as const satisfies readonly (readonly [keyof SearchFields, number, number, number])[];
-
-const SATURATION = 1.2;
-const NAME_SHARE_BONUS = 0.6;
-const MAX_QUERY_WORDS = 64;
-const MAX_FIELD_CHARS = 8_000;
-
-interface Posting {
-  readonly documents: number[];
-  readonly weights: number[];
+/** How a field counts. */
+interface FieldWeight {
+  readonly weight: number;
+  /** 0: long fields count as short ones; 1: a word counts by its share of the field. */
+  readonly normalisation: number;
+  /** Usual number of words in real servers' tools. A constant, so that a tool's weight does not depend on what else is indexed. */
+  readonly usualWords: number;
+  /** Whether neighbouring words are indexed as pairs, too. */
+  readonly hasPairs?: boolean;
 }
+
+/* Fitted on sets of queries as a whole, never on single ones (`npm run bench:search`, docs/search.md). */
+const FIELDS: Readonly<Record<keyof SearchFields, FieldWeight>> = {
+  name: { weight: 3, normalisation: 0.3, usualWords: 4, hasPairs: true },
+  server: { weight: 2, normalisation: 0, usualWords: 4 },
+  summary: { weight: 1, normalisation: 0.6, usualWords: 14, hasPairs: true },
+  description: { weight: 0.7, normalisation: 0.6, usualWords: 25 },
+  background: { weight: 0.3, normalisation: 0.7, usualWords: 40 },
+  argumentNames: { weight: 0.6, normalisation: 0.6, usualWords: 6 },
+  argumentDescriptions: { weight: 0.3, normalisation: 0.7, usualWords: 40 },
+};
+const FIELD_NAMES = Object.keys(FIELDS) as (keyof SearchFields)[];
+const SATURATION = 1.2;
+/** A tool whose whole name was asked for counts this much more. */
+const NAME_SHARE_BONUS = 0.4;
+/** What the best tools of a server add to each of its tools: a server that fits the query speaks for them. */
+const GROUP_SHARE = 0.15;
+const GROUP_SIZE = 3;
+const MAX_FIELD_CHARS = 4_000;
+/** Ids of removed documents are not used again; from this many on, all are numbered anew. */
+const MAX_HOLES = 20_000;
 
 /** One hit of {@link SearchIndex.search}. */
 export interface Hit {
@@ -37,62 +56,98 @@ export interface Hit {
   readonly coverage: number;
 }
 
+interface GroupedHit {
+  readonly key: string;
+  score: number;
+  readonly coverage: number;
+  readonly group: number;
+}
+
 /**
- * Inverted index with BM25F weights over the fields of a tool.
+ * Inverted index with BM25F weights over the fields of a tool, in typed arrays.
  *
  * Documents are added and removed one by one. Results do not depend on the order in which they came: scores use only
- * the live documents and ties are broken by key.
+ * the live documents, and ties are broken by key.
  */
 export class SearchIndex {
-  readonly #postings = new Map<string, Posting>();
-  readonly #documents = new Map<string, { readonly id: number; readonly words: readonly string[] }>();
-  readonly #keys: (string | undefined)[] = [];
-  readonly #nameWords: (ReadonlySet<string> | undefined)[] = [];
-  readonly #free: number[] = [];
+  readonly #postings = new Map<string, number[]>();
+  /** The same for pairs of words; apart, since unknown words are compared with all words. */
+  readonly #pairs = new Map<string, number[]>();
+  readonly #ids = new Map<string, number>();
+  readonly #groups = new Map<string, number>();
+  #keys: (string | undefined)[] = [];
+  #words: (readonly string[] | undefined)[] = [];
+  #nameWords = new Uint16Array(64);
+  #groupOf = new Int32Array(64);
+  /* Accumulators of a search, by document; zero between searches. */
+  #scores = new Float64Array(64);
+  #covered = new Float64Array(64);
+  #named = new Float64Array(64);
 
   /** Number of documents. */
   get size(): number {
-    return this.#documents.size;
+    return this.#ids.size;
   }
 
-  /** Adds a document, replacing one of the same key. */
-  add(key: string, fields: SearchFields): void {
+  /** Number of documents that contain a word, as {@link tokenize} gives it, or a pair of words. */
+  frequency(word: string): number {
+    return this.#of(word).get(word)?.length ?? 0;
+  }
+
+  /** The words of all documents. */
+  words(): Iterable<string> {
+    return this.#postings.keys();
+  }
+
+  /**
+   * Adds a document, replacing one of the same key.
+   *
+   * @param group - What it belongs to: the server.
+   */
+  add(key: string, fields: SearchFields, group: string): void {
     this.remove(key);
-    const id = this.#free.pop() ?? this.#keys.length;
+    if (this.#keys.length > MAX_DOCUMENT_ID || this.#keys.length > 2 * this.size + MAX_HOLES) this.#compact();
+    const id = this.#keys.length;
+    this.#grow(id + 1);
     const weights = new Map<string, number>();
-    for (const [field, weight, normalisation, usualWords] of FIELDS) {
-      const words = tokenize(fields[field].slice(0, MAX_FIELD_CHARS));
-      if (field === "name") this.#nameWords[id] = new Set(words);
+    const nameWords = new Set<string>();
+    for (const field of FIELD_NAMES) {
+      const text = fields[field];
+      if (text === "") continue;
+      const { weight, normalisation, usualWords, hasPairs } = FIELDS[field];
+      const words = tokenize(text.length > MAX_FIELD_CHARS ? text.slice(0, MAX_FIELD_CHARS) : text);
       const unit = weight / (1 - normalisation + (normalisation * words.length) / usualWords);
       for (const word of words) weights.set(word, (weights.get(word) ?? 0) + unit);
+      if (hasPairs === true) for (const pair of pairsOf(words)) weights.set(pair, (weights.get(pair) ?? 0) + unit);
+      if (field === "name") for (const word of words) nameWords.add(word);
     }
-    this.#keys[id] = key;
-    this.#documents.set(key, { id, words: [...weights.keys()] });
     for (const [word, weight] of weights) {
-      let posting = this.#postings.get(word);
-      if (posting === undefined) this.#postings.set(word, (posting = { documents: [], weights: [] }));
-      posting.documents.push(id);
-      posting.weights.push(weight);
+      const entry = packEntry(id, weight / (weight + SATURATION), nameWords.has(word));
+      const entries = this.#of(word).get(word);
+      if (entries === undefined) this.#of(word).set(word, [entry]);
+      else entries.push(entry);
     }
+    let groupId = this.#groups.get(group);
+    if (groupId === undefined) this.#groups.set(group, (groupId = this.#groups.size));
+    this.#groupOf[id] = groupId;
+    this.#nameWords[id] = Math.max(1, nameWords.size);
+    this.#keys.push(key);
+    this.#words.push([...weights.keys()]);
+    this.#ids.set(key, id);
   }
 
   /** Removes a document; does nothing when there is none of that key. */
   remove(key: string): void {
-    const document = this.#documents.get(key);
-    if (document === undefined) return;
-    this.#documents.delete(key);
-    this.#keys[document.id] = undefined;
-    this.#nameWords[document.id] = undefined;
-    this.#free.push(document.id);
-    for (const word of document.words) {
-      const posting = this.#postings.get(word)!;
-      const at = posting.documents.indexOf(document.id);
-      posting.documents[at] = posting.documents.at(-1)!;
-      posting.weights[at] = posting.weights.at(-1)!;
-      posting.documents.pop();
-      posting.weights.pop();
-      if (posting.documents.length === 0) this.#postings.delete(word);
+    const id = this.#ids.get(key);
+    if (id === undefined) return;
+    this.#ids.delete(key);
+    for (const word of this.#words[id]!) {
+      const entries = this.#of(word).get(word)!;
+      removeEntry(entries, id);
+      if (entries.length === 0) this.#of(word).delete(word);
     }
+    this.#keys[id] = undefined;
+    this.#words[id] = undefined;
   }
 
   /**
@@ -101,30 +156,118 @@ export class SearchIndex {
    * @param accepts - Documents it refuses are left out before ranking.
    */
   search(query: string, limit: number, accepts: (key: string) => boolean): Hit[] {
-    const words = [...new Set(tokenize(query.slice(0, MAX_FIELD_CHARS)))].slice(0, MAX_QUERY_WORDS);
-    const scores = new Map<number, { score: number; covered: number; named: number }>();
+    const touched: number[] = [];
     let total = 0;
-    for (const word of words) {
-      const posting = this.#postings.get(word);
-      const frequency = posting?.documents.length ?? 0;
-      const rarity = Math.log(1 + (this.size - frequency + 0.5) / (frequency + 0.5));
-      total += rarity;
-      posting?.documents.forEach((id, at) => {
-        const weight = posting.weights[at]!;
-        const entry = scores.get(id) ?? { score: 0, covered: 0, named: 0 };
-        entry.score += rarity * ((weight * (SATURATION + 1)) / (weight + SATURATION));
-        entry.covered += rarity;
-        if (this.#nameWords[id]!.has(word)) entry.named += 1;
-        scores.set(id, entry);
-      });
+    for (const { words, weight } of expandQuery(query, this)) {
+      const rarities = words.map(({ text }) => this.#rarity(text));
+      // Of the words that stand for one word of the query the rarest says how much it tells; an unknown one tells most.
+      const rarity = words.length === 0 ? this.#rarity("") : Math.max(...rarities);
+      total += rarity * weight;
+      words.forEach((word, position) =>
+        this.#collect(word.text, rarities[position]! * word.weight * weight, rarity * weight * word.weight, word.weight, touched),
+      );
     }
-    const hits: Hit[] = [];
-    for (const [id, { score, covered, named }] of scores) {
-      const key = this.#keys[id]!;
-      if (!accepts(key)) continue;
-      const nameShare = named / Math.max(1, this.#nameWords[id]!.size);
-      hits.push({ key, score: score * (1 + NAME_SHARE_BONUS * nameShare), coverage: covered / total });
-    }
-    return hits.sort((a, b) => b.score - a.score || (a.key < b.key ? -1 : 1)).slice(0, limit);
+    return best(this.#hits(touched, total, accepts), limit);
   }
+
+  #of(word: string): Map<string, number[]> {
+    return word.includes(" ") ? this.#pairs : this.#postings;
+  }
+
+  #rarity(word: string): number {
+    const frequency = this.frequency(word);
+    return Math.log(1 + (this.size - frequency + 0.5) / (frequency + 0.5));
+  }
+
+  #collect(word: string, score: number, information: number, share: number, touched: number[]): void {
+    for (const entry of this.#of(word).get(word) ?? []) {
+      const id = documentOf(entry);
+      if (this.#scores[id] === 0) touched.push(id);
+      this.#scores[id]! += score * weightOf(entry);
+      this.#covered[id]! += information;
+      if (isInName(entry)) this.#named[id]! += share;
+    }
+  }
+
+  /** Turns what was collected into hits, and clears the accumulators. */
+  #hits(touched: readonly number[], total: number, accepts: (key: string) => boolean): GroupedHit[] {
+    const hits: GroupedHit[] = [];
+    const groups = new Map<number, number[]>();
+    for (const id of touched) {
+      const key = this.#keys[id]!;
+      if (accepts(key)) {
+        const share = Math.min(1, this.#named[id]! / this.#nameWords[id]!);
+        const score = this.#scores[id]! * (1 + NAME_SHARE_BONUS * share);
+        const group = this.#groupOf[id]!;
+        hits.push({ key, score, coverage: Math.min(1, this.#covered[id]! / total), group });
+        const top = groups.get(group);
+        if (top === undefined) groups.set(group, [score]);
+        else keepTop(top, score);
+      }
+      this.#scores[id] = 0;
+      this.#covered[id] = 0;
+      this.#named[id] = 0;
+    }
+    const added = new Map(
+      [...groups].map(([group, top]) => [group, (GROUP_SHARE * top.reduce((sum, score) => sum + score, 0)) / GROUP_SIZE]),
+    );
+    for (const hit of hits) hit.score += added.get(hit.group)!;
+    return hits;
+  }
+
+  /** Numbers the documents anew, without holes. */
+  #compact(): void {
+    const live = this.#keys.flatMap((key, id) => (key === undefined ? [] : [id]));
+    const moved = new Map(live.map((id, position) => [id, position]));
+    for (const postings of [this.#postings, this.#pairs]) {
+      for (const [word, entries] of postings) {
+        const renumbered = entries.map((entry) => packEntry(moved.get(documentOf(entry))!, weightOf(entry), isInName(entry)));
+        postings.set(word, renumbered);
+      }
+    }
+    live.forEach((id, position) => {
+      this.#nameWords[position] = this.#nameWords[id]!;
+      this.#groupOf[position] = this.#groupOf[id]!;
+      this.#ids.set(this.#keys[id]!, position);
+    });
+    this.#words = live.map((id) => this.#words[id]);
+    this.#keys = live.map((id) => this.#keys[id]);
+  }
+
+  #grow(size: number): void {
+    if (size <= this.#scores.length) return;
+    const capacity = Math.max(size, this.#scores.length * 2);
+    const [nameWords, groupOf] = [new Uint16Array(capacity), new Int32Array(capacity)];
+    nameWords.set(this.#nameWords);
+    groupOf.set(this.#groupOf);
+    this.#nameWords = nameWords;
+    this.#groupOf = groupOf;
+    this.#scores = new Float64Array(capacity);
+    this.#covered = new Float64Array(capacity);
+    this.#named = new Float64Array(capacity);
+  }
+}
+
+function keepTop(top: number[], score: number): void {
+  if (top.length < GROUP_SIZE) {
+    top.push(score);
+    return;
+  }
+  let least = 0;
+  for (let at = 1; at < GROUP_SIZE; at += 1) if (top[at]! < top[least]!) least = at;
+  if (score > top[least]!) top[least] = score;
+}
+
+/** The best hits in order, without sorting all of them. */
+function best(hits: readonly Hit[], limit: number): Hit[] {
+  const order = (a: Hit, b: Hit): number => b.score - a.score || (a.key < b.key ? -1 : 1);
+  const top: Hit[] = [];
+  for (const hit of hits) {
+    if (top.length === limit && order(hit, top[limit - 1]!) > 0) continue;
+    let at = top.length;
+    while (at > 0 && order(hit, top[at - 1]!) < 0) at -= 1;
+    top.splice(at, 0, hit);
+    if (top.length > limit) top.pop();
+  }
+  return top;
 }

@@ -26,8 +26,32 @@ const STOP_WORDS = new Set(
  */
 export function tokenize(text: string): string[] {
   const tokens: string[] = [];
-  for (const [word] of text.normalize("NFKC").matchAll(WORD)) addWord(tokens, word.slice(0, MAX_WORD_CHARS));
+  for (const word of text.normalize("NFKC").match(WORD) ?? []) for (const token of tokensOf(word)) tokens.push(token);
   return tokens;
+}
+
+/** Tokens by word: texts of tools use few words over and over. */
+const known = new Map<string, readonly string[]>();
+const MAX_KNOWN = 50_000;
+
+function tokensOf(word: string): readonly string[] {
+  const found = known.get(word);
+  if (found !== undefined) return found;
+  const tokens: string[] = [];
+  addWord(tokens, word.slice(0, MAX_WORD_CHARS));
+  if (known.size >= MAX_KNOWN) known.clear();
+  if (word.length <= MAX_WORD_CHARS) known.set(word, tokens);
+  return tokens;
+}
+
+/** The words of a text as they stand, in lower case. */
+export function wordsOf(text: string): string[] {
+  return Array.from(text.normalize("NFKC").matchAll(WORD), ([word]) => fold(word));
+}
+
+/** Neighbouring words as pairs. */
+export function pairsOf(words: readonly string[]): string[] {
+  return words.slice(1).map((word, at) => `${words[at]!} ${word}`);
 }
 
 function addWord(tokens: string[], word: string): void {
@@ -69,16 +93,8 @@ export function fold(word: string): string {
         .normalize("NFKC");
 }
 
-const stems = new Map<string, string>();
-const MAX_STEMS = 50_000;
-
 function stem(word: string): string {
-  const known = stems.get(word);
-  if (known !== undefined) return known;
-  const made = /^[a-z]{3,}$/.test(word) ? stemmer(word) : word;
-  if (stems.size >= MAX_STEMS) stems.clear();
-  stems.set(word, made);
-  return made;
+  return /^[a-z]{3,}$/.test(word) ? stemmer(word) : word;
 }
 
 function isAscii(text: string): boolean {

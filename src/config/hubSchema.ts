@@ -1,3 +1,4 @@
+import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
@@ -24,6 +25,18 @@ export const budgetShape = {
   maxHopResultChars: positiveCount.optional(),
 };
 
+/** A tool that a search found. Texts are untrusted. */
+export interface RerankCandidate {
+  /** The bound name. */
+  readonly name: string;
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly description: string;
+}
+
+/** Gives the bound names of candidates in the order that is wanted. */
+export type Rerank = (query: string, candidates: readonly RerankCandidate[]) => readonly string[] | Promise<readonly string[]>;
+
 /** Where results that are too large for the artifact are kept: a LangChain store, or what has its `mset`. */
 export interface ResultStore {
   mset(entries: [string, unknown][]): Promise<void>;
@@ -44,6 +57,15 @@ const sharedShape = {
       z.custom<(serverName: string, toolName: string) => string>((value) => typeof value === "function", "a function"),
     ])
     .optional(),
+  /** Searches also by meaning. Vectors are made in the background; until then, and when it fails, words alone decide. */
+  embeddings: z
+    .custom<EmbeddingsInterface>(
+      (value) => typeof (value as EmbeddingsInterface | null)?.embedQuery === "function",
+      "LangChain embeddings",
+    )
+    .optional(),
+  /** Puts the tools that a search found in an order of its own; may leave some out. */
+  rerank: z.custom<Rerank>((value) => typeof value === "function", "a function").optional(),
   /** Whether results are wrapped in `<mcp_response …>`. Default true. */
   envelope: z.boolean().optional(),
   /** `"silent"`: warnings that nobody listens to are not written to the console. Default `"console"`. */

@@ -71,6 +71,8 @@ export const serverEntrySchema = z.strictObject({
   tags: z.array(z.string()).optional(),
   /** More words by which the server's tools are found. */
   keywords: z.array(z.string()).optional(),
+  /** More words for single tools, by globs on raw names: `{ "create_*": ["open", "file"] }`. */
+  toolKeywords: z.record(z.string().min(1), z.array(z.string())).optional(),
   /** Your own data, handed on unread as `serverMetadata` of the metadata of its tools. */
   metadata: z.record(z.string(), z.unknown()).optional(),
 
@@ -109,6 +111,7 @@ export const wrappedServerSchema = serverEntrySchema.pick({
   category: true,
   tags: true,
   keywords: true,
+  toolKeywords: true,
   metadata: true,
   defer: true,
   alwaysLoad: true,

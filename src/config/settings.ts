@@ -1,10 +1,18 @@
 import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
-import * as z from "zod";
+import type { EmbeddingsInterface } from "@langchain/core/embeddings";
+import type * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "./globs.js";
-import { hubOptionsSchema, wrapOptionsSchema, type McpHubOptions, type McpWrapOptions, type ResultStore } from "./hubSchema.js";
+import {
+  hubOptionsSchema,
+  wrapOptionsSchema,
+  type McpHubOptions,
+  type McpWrapOptions,
+  type Rerank,
+  type ResultStore,
+} from "./hubSchema.js";
 import { nearest } from "./nearest.js";
 import { parseOptions } from "./parseOptions.js";
 import { serverEntrySchema, type McpServerEntry, type WrappedServerEntry } from "./serverSchema.js";
@@ -39,6 +47,7 @@ export interface ServerSettings {
   readonly category: string | undefined;
   readonly tags: readonly string[];
   readonly keywords: readonly string[];
+  readonly toolKeywords: Readonly<Record<string, readonly string[]>>;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly defer: boolean | undefined;
   readonly isAlwaysLoaded: (toolName: string) => boolean;
@@ -86,6 +95,8 @@ export interface HubSettings {
   readonly startup: "background" | "eager" | "lazy";
   readonly names: "mcp" | "bare" | ((serverName: string, toolName: string) => string);
   readonly envelope: boolean;
+  readonly embeddings: EmbeddingsInterface | undefined;
+  readonly rerank: Rerank | undefined;
   readonly warnings: "console" | "silent";
   readonly budgets: Budgets;
   readonly closeTimeoutMs: number;
@@ -311,6 +322,7 @@ function serverSettings(
     category: entry.category,
     tags: entry.tags ?? [],
     keywords: entry.keywords ?? [],
+    toolKeywords: entry.toolKeywords ?? {},
     metadata: entry.metadata,
     defer: entry.defer ?? hub.defer,
     isAlwaysLoaded: matchesAlways,
@@ -329,6 +341,8 @@ function sharedSettings(options: SharedOptions) {
     startup: options.startup ?? ("background" as const),
     names: options.names ?? ("mcp" as const),
     envelope: options.envelope ?? true,
+    embeddings: options.embeddings,
+    rerank: options.rerank,
     warnings: options.warnings ?? ("console" as const),
     budgets: resolveBudgets(options, DEFAULTS),
     closeTimeoutMs: options.closeTimeoutMs ?? DEFAULTS.closeTimeoutMs,

@@ -1,4 +1,4 @@
-import { nearestNames, searchTools } from "../catalog/searchTools.js";
+import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/searchTools.js";
 import { isSchemaObject } from "../catalog/schemaWalk.js";
 import { cut, oneLine } from "../catalog/text.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
@@ -65,8 +65,12 @@ export function searchedServers(view: View, server: string | undefined): readonl
   return view.serverNames.filter((serverName) => view.settings(serverName).category === server);
 }
 
-/** Searches the visible tools. Pure: servers that are still connecting have been waited for. */
-export function answerSearch(view: View, { queries, limit, server }: SearchArguments): SearchAnswer {
+/** Answers a search of the visible tools. Servers that are still connecting have been waited for. */
+export async function answerSearch(
+  view: View,
+  { queries, limit, server }: SearchArguments,
+  find: (query: ToolQuery) => Promise<ToolMatches>,
+): Promise<SearchAnswer> {
   const serverNames = searchedServers(view, server);
   if (server !== undefined && serverNames.length === 0) {
     return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.serverNames.join(", ")}.`, matches: [] };
@@ -77,7 +81,7 @@ export function answerSearch(view: View, { queries, limit, server }: SearchArgum
   }
   const inScope = new Set(serverNames);
   const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
-  const results = queries.map((query) => ({ query, ...searchTools(view.catalog, { query, limit, accepts }) }));
+  const results = await Promise.all(queries.map(async (query) => ({ query, ...(await find({ query, limit, accepts })) })));
   const matches = interleave(results.map(({ tools }) => tools));
   const missed = results.filter(({ tools }) => tools.length === 0).map((result) => describeMiss(result));
   const found =

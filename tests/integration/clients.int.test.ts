@@ -148,7 +148,8 @@ describe("recorded servers, all at once", () => {
     const names = entries.map(({ boundName }) => boundName);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
-    for (const { boundName } of entries) expect(hub.search(boundName, { limit: 1 }).map(({ name }) => name)).toContain(boundName);
+    for (const { boundName } of entries)
+      expect((await hub.search(boundName, { limit: 1 })).map(({ name }) => name)).toContain(boundName);
     const { listing } = await previewContext(hub);
     expect(listing.length).toBeLessThanOrEqual(2_000);
     for (const [index, key] of keys.entries()) {

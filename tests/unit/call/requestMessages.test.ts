@@ -26,7 +26,7 @@ describe("toRequestMessages", () => {
 
   it("puts images behind the tool messages of their hop for clients that take only text there", () => {
     const placed = place(hop);
-    expect(placed.map((message) => message.getType())).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
+    expect(placed.map((message) => message.type)).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
     expect(placed[2]!.content).toBe("words\n[The image of this result follows below.]");
     expect(placed[4]!.content).toEqual([{ type: "text", text: expect.stringContaining("untrusted") }, PICTURE]);
     expect(placed[2]).toMatchObject({ tool_call_id: "1", name: "t", id: "1", status: "success", artifact });
