@@ -241,8 +241,8 @@ export class Disclosure {
         const wanted = parseSearchArguments(args);
         if (!isAnsweredByName(this.#view, wanted)) {
           const serverNames = searchedServers(this.#view, wanted.server);
-          this.#hub.open(serverNames);
-          await this.#hub.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
+          this.#hub.pool.open(serverNames);
+          await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
         }
         const answer = await answerSearch(this.#view, wanted, (query) => this.#hub.find(query));
         onFound(answer.matches);
@@ -270,21 +270,21 @@ export class Disclosure {
   async #ready(state: McpThreadState, signal?: AbortSignal): Promise<void> {
     const { serverNames } = this.#view;
     const { startupDeadlineMs, searchWaitMs } = this.#settings.budgets;
-    this.#hub.use(serverNames);
+    this.#hub.pool.use(serverNames);
     const waitMs = this.#hub.settings.startup === "eager" ? MAX_WAIT_MS : startupDeadlineMs;
-    await this.#hub.settle(serverNames, waitMs, "start", signal);
+    await this.#hub.pool.settle(serverNames, waitMs, "start", signal);
     const known = Object.keys(state._mcpSent?.servers ?? {});
     const missing = known.filter((serverName) => serverNames.includes(serverName) && this.#view.server(serverName) === undefined);
     if (missing.length === 0) return;
-    this.#hub.open(missing);
-    await this.#hub.settle(missing, searchWaitMs, "start", signal);
+    this.#hub.pool.open(missing);
+    await this.#hub.pool.settle(missing, searchWaitMs, "start", signal);
   }
 
   /** Waits for every server, so that a name can be told from an unknown one in a process that has just started. */
   async #loadAll(signal?: AbortSignal): Promise<void> {
     const { serverNames } = this.#view;
-    this.#hub.open(serverNames);
-    await this.#hub.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
+    this.#hub.pool.open(serverNames);
+    await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
 }
 

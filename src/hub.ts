@@ -11,18 +11,20 @@ import type { GatedTool } from "./catalog/gatedTool.js";
 import { PROFILES, type SchemaProfile } from "./catalog/profiles.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
-import { readTool, type RawTool, type ToolEntry } from "./catalog/toolEntry.js";
-import { DEFAULTS } from "./config/defaults.js";
+import { takeListing } from "./catalog/takeListing.js";
+import type { ToolEntry } from "./catalog/toolEntry.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
-import { Connection, type Listing, type State } from "./connect/connection.js";
+import type { State } from "./connect/connection.js";
 import { openManaged } from "./connect/openManaged.js";
 import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
+import { ConnectionPool } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
+import { statusOf, type ServerStatus } from "./connect/status.js";
 import { View, type ViewOptions } from "./disclose/view.js";
-import { McpConfigError, McpConnectionError, McpMiddlewareError, McpNotFoundError, messageOf } from "./errors.js";
-import { HubEvents, type ConnectionState, type McpEventName, type McpEvents } from "./events.js";
+import { McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "./errors.js";
+import { HubEvents, type McpEventName, type McpEvents } from "./events.js";
 import { allowAll } from "./policy/decide.js";
 import { tellCallbacks } from "./call/adapterCallbacks.js";
 
@@ -32,19 +34,6 @@ export interface ConnectReport {
   readonly connected: readonly string[];
   /** The servers that are not, each with its error. */
   readonly failed: readonly { readonly serverName: string; readonly error: McpMiddlewareError }[];
-}
-
-/** State of one server. JSON-safe, without secrets. */
-export interface ServerStatus {
-  readonly serverName: string;
-  readonly state: ConnectionState;
-  readonly transport: "stdio" | "http" | "sse" | "wrapped";
-  /** Number of its offered tools, when they are known. */
-  readonly tools?: number;
-  /** Why it is `failed` or `needs-auth`. */
-  readonly error?: string;
-  /** When it was connected or failed, as an ISO date. */
-  readonly since?: string;
 }
 
 /** A tool found by `hub.search()`. */
@@ -77,11 +66,10 @@ export class McpHub {
   readonly #settings: HubSettings;
   readonly #events: HubEvents;
   readonly #catalog: Catalog;
-  readonly #connections = new Map<string, Connection>();
+  readonly #pool: ConnectionPool;
   readonly #gate: Gate;
   readonly #search: ToolSearch;
   readonly #tools = new WeakMap<ToolEntry, Map<string, GatedTool>>();
-  readonly #startedAt = new Map<string, number>();
   readonly #named = new Set<string>();
   readonly #wrapped: WrappedParts | undefined;
   #closing: Promise<void> | undefined;
@@ -97,7 +85,7 @@ export class McpHub {
     this.#gate = new Gate({
       settings: this.#settings,
       catalog: this.#catalog,
-      connectionOf: (serverName) => this.#connections.get(serverName),
+      connectionOf: (serverName) => this.#pool.connections.get(serverName),
       decide: allowAll,
       events: this.#events,
     });
@@ -107,29 +95,19 @@ export class McpHub {
       rerank: this.#settings.rerank,
       onError: (error) => this.#events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`),
     });
-    const stdioLimit = pLimit(DEFAULTS.maxConcurrentStdioConnects);
-    const remoteLimit = pLimit(DEFAULTS.maxConcurrentRemoteConnects);
-    for (const [serverName, settings] of this.#settings.servers) {
-      const connection = new Connection({
-        settings,
-        open: wrapped === undefined ? openManaged(settings, this.#settings.secretResolver) : wrapped.open(serverName),
-        maxListPages: this.#settings.maxListPages,
-        reopens: wrapped === undefined,
-        retryAfterMs: this.#settings.retryFailedAfterMs,
-        connectLimit: settings.transport?.kind === "stdio" ? stdioLimit : remoteLimit,
-        remedy:
-          wrapped === undefined
-            ? `Call hub.reconnect("${serverName}") to open it again.`
-            : `Its owner can open it again; then call hub.reconnect("${serverName}").`,
-        events: {
-          onState: (state) => this.#stateChanged(serverName, state),
-          onListed: (listing) => this.#listed(settings, listing),
-          onRefreshFailed: (error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
-          onNotification: (method, params) => this.#notified(settings, method, params),
+    this.#pool = new ConnectionPool({
+      settings: this.#settings,
+      open: wrapped?.open ?? ((settings) => openManaged(settings, this.#settings.secretResolver)),
+      isWrapped: wrapped !== undefined,
+      events: {
+        onState: (serverName, state) => this.#stateChanged(serverName, state),
+        onListed: (settings, listing) => {
+          if (takeListing(this.#catalog, this.#events, settings, listing)) this.#search.update();
         },
-      });
-      this.#connections.set(serverName, connection);
-    }
+        onRefreshFailed: (serverName, error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
+        onNotification: (serverName, method, params) => this.#notified(serverName, method, params),
+      },
+    });
     for (const { option, reason } of this.#settings.withoutEffect) {
       this.#events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
     }
@@ -158,7 +136,7 @@ export class McpHub {
     const settings = resolveWrapOptions(options, mcpServers, defaultToolTimeout);
     const lock = pLimit(1);
     const hub = new McpHub(settings, {
-      open: (serverName) => openWrapped(client, serverName, (task) => lock(task)),
+      open: ({ serverName }) => openWrapped(client, serverName, (task) => lock(task)),
       onClose: () => wrappedHubs.delete(client),
     });
     hub.#events.on("connection", ({ state }) => {
@@ -190,10 +168,10 @@ export class McpHub {
     options: { readonly onFailure?: "report" | "throw" } = {},
   ): Promise<ConnectReport> {
     if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
-    const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.#connections.keys()]);
-    const wanted = names.map((serverName) => [serverName, this.#connection(serverName)] as const);
+    const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.#pool.connections.keys()]);
+    const wanted = names.map((serverName) => [serverName, this.#pool.connection(serverName)] as const);
     const enabled = wanted.filter(([, connection]) => connection.state.kind !== "disabled");
-    const results = await Promise.allSettled(enabled.map(([serverName]) => this.#start(serverName)));
+    const results = await Promise.allSettled(enabled.map(([serverName]) => this.#pool.start(serverName)));
     const connected: string[] = [];
     const failed: { serverName: string; error: McpMiddlewareError }[] = [];
     results.forEach((result, position) => {
@@ -212,7 +190,7 @@ export class McpHub {
    * @throws {McpMiddlewareError} with the reason when it cannot be opened.
    */
   async reconnect(serverName: string): Promise<void> {
-    await this.#connection(serverName).reconnect();
+    await this.#pool.connection(serverName).reconnect();
   }
 
   /**
@@ -221,7 +199,7 @@ export class McpHub {
    * @throws when a listing fails; the last good list stays.
    */
   async refresh(serverName?: string): Promise<void> {
-    const connections = serverName === undefined ? [...this.#connections.values()] : [this.#connection(serverName)];
+    const connections = serverName === undefined ? [...this.#pool.connections.values()] : [this.#pool.connection(serverName)];
     const connected = serverName === undefined ? connections.filter(({ state }) => state.kind === "connected") : connections;
     await Promise.all(connected.map((connection) => connection.refresh()));
   }
@@ -229,7 +207,7 @@ export class McpHub {
   /** Ends everything within `closeTimeoutMs`: sessions, processes with all they started, timers. Safe to call again. */
   close(): Promise<void> {
     this.#wrapped?.onClose();
-    this.#closing ??= this.#closeAll();
+    this.#closing ??= this.#pool.close();
     return this.#closing;
   }
 
@@ -239,19 +217,9 @@ export class McpHub {
 
   /** State of every server, in the order of the configuration. JSON-safe, without secrets. */
   status(): ServerStatus[] {
-    return [...this.#connections].map(([serverName, connection]) => {
-      const state = connection.state;
-      const known = this.#catalog.server(serverName);
-      const sinceMs = state.kind === "connected" ? state.connectedAtMs : "failedAtMs" in state ? state.failedAtMs : undefined;
-      return {
-        serverName,
-        state: state.kind,
-        transport: this.#settings.servers.get(serverName)!.transport?.kind ?? ("wrapped" as const),
-        ...(known === undefined ? {} : { tools: known.tools.length }),
-        ...("error" in state ? { error: state.error.message } : {}),
-        ...(sinceMs === undefined ? {} : { since: new Date(sinceMs).toISOString() }),
-      };
-    });
+    return [...this.#pool.connections].map(([serverName, { state }]) =>
+      statusOf(this.#settings.servers.get(serverName)!, state, this.#catalog.server(serverName)?.tools.length),
+    );
   }
 
   /**
@@ -260,7 +228,7 @@ export class McpHub {
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   snapshot(serverName: string): ServerSnapshot | undefined {
-    this.#connection(serverName);
+    this.#pool.connection(serverName);
     return this.#catalog.server(serverName)?.snapshot;
   }
 
@@ -310,7 +278,7 @@ export class McpHub {
    * no events.
    */
   async getClient(serverName: string): Promise<Client> {
-    return (await this.#connection(serverName).session()).client;
+    return (await this.#pool.connection(serverName).session()).client;
   }
 
   /** Calls `listener` at each event of that name. Returns a function that ends this. */
@@ -326,15 +294,15 @@ export class McpHub {
   /** @internal What an agent may see. @throws {McpConfigError} for a server that is not configured. */
   view(options: ViewOptions): View {
     for (const serverName of options.servers ?? []) {
-      if (this.#connections.has(serverName)) continue;
+      if (this.#pool.connections.has(serverName)) continue;
       throw new McpConfigError(
-        `"servers" names "${serverName}", which is not configured. Servers: ${[...this.#connections.keys()].join(", ")}.`,
+        `"servers" names "${serverName}", which is not configured. Servers: ${[...this.#pool.connections.keys()].join(", ")}.`,
       );
     }
     return new View(
       this.#catalog,
       this.#settings.servers,
-      (serverName) => this.#connections.get(serverName)!.state.kind,
+      (serverName) => this.#pool.connections.get(serverName)!.state.kind,
       options,
     );
   }
@@ -356,72 +324,9 @@ export class McpHub {
     for (const serverName of serverNames) this.#named.add(serverName);
   }
 
-  /** @internal Keeps servers in use: opens idle ones (unless `startup` is `"lazy"`), tries failed ones again, lists old ones anew. */
-  use(serverNames: readonly string[]): void {
-    for (const serverName of serverNames) {
-      const connection = this.#connections.get(serverName)!;
-      const { kind } = connection.state;
-      if (kind === "idle" && this.#settings.startup !== "lazy") this.#start(serverName).catch(() => undefined);
-      else if (kind === "failed") connection.retryIfDue();
-      else if (kind === "connected") connection.refreshIfOld(this.#settings.toolListTtlMs);
-    }
-  }
-
-  /** @internal Opens servers that are still idle, whatever `startup` says. */
-  open(serverNames: readonly string[]): void {
-    for (const serverName of serverNames) {
-      if (this.#connections.get(serverName)!.state.kind === "idle") this.#start(serverName).catch(() => undefined);
-    }
-  }
-
-  /**
-   * @internal Waits until no server is connecting any more, or for the time given.
-   *
-   * @param since - `"start"`: the time counts from when each server's first connect was begun.
-   */
-  async settle(serverNames: readonly string[], waitMs: number, since: "now" | "start", signal?: AbortSignal): Promise<void> {
-    const now = performance.now();
-    const waits = serverNames.flatMap((serverName) => {
-      const { state } = this.#connections.get(serverName)!;
-      if (state.kind !== "connecting") return [];
-      const leftMs = since === "now" ? waitMs : waitMs - (now - (this.#startedAt.get(serverName) ?? now));
-      return leftMs > 0 ? [{ done: state.done, leftMs }] : [];
-    });
-    if (waits.length === 0) return;
-    let timer: NodeJS.Timeout | undefined;
-    let onAbort: (() => void) | undefined;
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.max(...waits.map(({ leftMs }) => leftMs)));
-      onAbort = resolve;
-      signal?.addEventListener("abort", onAbort, { once: true });
-    });
-    await Promise.race([Promise.allSettled(waits.map(({ done }) => done)), limit]);
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort!);
-    signal?.throwIfAborted();
-  }
-
-  #connection(serverName: string): Connection {
-    const connection = this.#connections.get(serverName);
-    if (connection !== undefined) return connection;
-    throw new McpNotFoundError(
-      `There is no server "${serverName}". Known servers: ${[...this.#connections.keys()].join(", ")}.`,
-      { serverName },
-    );
-  }
-
-  #start(serverName: string): Promise<void> {
-    if (!this.#startedAt.has(serverName)) this.#startedAt.set(serverName, performance.now());
-    return this.#connection(serverName).connect();
-  }
-
-  async #closeAll(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#settings.closeTimeoutMs);
-    });
-    await Promise.race([Promise.allSettled([...this.#connections.values()].map((connection) => connection.close())), limit]);
-    clearTimeout(timer);
+  /** @internal The connections, for the faces. */
+  get pool(): ConnectionPool {
+    return this.#pool;
   }
 
   #stateChanged(serverName: string, state: State): void {
@@ -441,69 +346,7 @@ export class McpHub {
     }
   }
 
-  #listed({ serverName, defer }: ServerSettings, listing: Listing): void {
-    const tools: RawTool[] = [];
-    for (const value of listing.tools) {
-      const reading = readTool(value);
-      if (reading.kind === "dropped") {
-        this.#events.warn("TOOL_DROPPED", `A tool of server "${serverName}" was left out: ${reading.problem}.`, serverName);
-        continue;
-      }
-      if (reading.kind === "mended") {
-        this.#events.warn(
-          "TOOL_MENDED",
-          `Tool "${reading.tool.name}" of server "${serverName}" is malformed and was mended: ${reading.problem}.`,
-          serverName,
-        );
-      }
-      tools.push(reading.tool);
-    }
-    const isFirst = this.#catalog.server(serverName) === undefined;
-    const { diff, duplicates, dropped } = this.#catalog.setServer(serverName, {
-      tools,
-      instructions: listing.instructions,
-      serverInfo: listing.serverInfo,
-    });
-    for (const toolName of dropped) {
-      this.#events.warn(
-        "TOOL_DROPPED",
-        `Tool "${toolName}" of server "${serverName}" was left out: its schema is too deep to be read.`,
-        serverName,
-      );
-    }
-    if (isFirst && tools.length > 0 && this.#catalog.server(serverName)!.tools.length === 0) {
-      this.#events.warn(
-        "NO_TOOL_OFFERED",
-        `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`,
-        serverName,
-      );
-    }
-    if (listing.cutBecause !== undefined) {
-      this.#events.warn(
-        "LIST_CUT",
-        `The tool list of server "${serverName}" was ended early: ${listing.cutBecause}.`,
-        serverName,
-      );
-    } else if (duplicates.length > 0) {
-      this.#events.warn(
-        "TOOL_DROPPED",
-        `Server "${serverName}" lists these tools twice, the first of each stays: ${duplicates.slice(0, 10).join(", ")}.`,
-        serverName,
-      );
-    }
-    const known = this.#catalog.server(serverName)!;
-    if (isFirst && defer === false && known.definitionChars > DEFAULTS.largePinnedServerChars) {
-      this.#events.warn(
-        "LARGE_PINNED_SERVER",
-        `Server "${serverName}" is pinned ("defer": false) and adds ${known.definitionChars} characters to every model call.`,
-        serverName,
-      );
-    }
-    if (diff !== undefined) this.#search.update();
-    if (diff !== undefined) this.#events.emit("catalog", { serverName, kind: "tools", ...diff });
-  }
-
-  #notified({ serverName }: ServerSettings, method: string, params: Readonly<Record<string, unknown>>): void {
+  #notified(serverName: string, method: string, params: Readonly<Record<string, unknown>>): void {
     if (method === "notifications/message") {
       const { level, logger, data } = params;
       this.#events.emit("log", {
@@ -519,7 +362,7 @@ export class McpHub {
 
 /** What a wrapped hub needs in place of transports. */
 interface WrappedParts {
-  readonly open: (serverName: string) => OpenSession;
+  readonly open: (settings: ServerSettings) => OpenSession;
   /** The hub was closed: the next wrap of the client makes a new one. */
   readonly onClose: () => void;
 }

@@ -84,11 +84,6 @@ export class Connection {
     return this.#state;
   }
 
-  /** True while a connect is under way or may still be begun by use. */
-  get isPending(): boolean {
-    return this.state.kind === "connecting" || this.state.kind === "idle";
-  }
-
   /**
    * Opens the connection, or joins the opening that is under way.
    *

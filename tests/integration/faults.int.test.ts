@@ -146,7 +146,7 @@ describe("servers with faults, beside a good one", () => {
         expect(seen[0]!.system).toContain("Not available now: faulty");
         delete server.options["status"];
         await until(() => {
-          hub.use(["faulty"]);
+          hub.pool.use(["faulty"]);
           return hub.status()[0]!.state === "connected";
         }, "the retry");
         await agent.invoke({ messages: "go" });

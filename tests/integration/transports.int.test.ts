@@ -55,7 +55,7 @@ describe("streamable HTTP and SSE", () => {
     const http = await serveHttp();
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } } });
     for (let turn = 0; turn < 5; turn += 1) {
-      hub.use(["s"]);
+      hub.pool.use(["s"]);
       expect(await echo(hub)).toContain("hello");
     }
     expect(http.stats.listTools).toBe(1);
@@ -69,7 +69,7 @@ describe("streamable HTTP and SSE", () => {
     await using hub = new McpHub({ mcpServers: { quiet: { url: quiet.url }, loud: { url: loud.url } }, toolListTtlMs: 1 });
     await hub.connect();
     await until(() => {
-      hub.use(["quiet", "loud"]);
+      hub.pool.use(["quiet", "loud"]);
       return quiet.stats.listTools >= 2;
     }, "the second listing");
     expect(loud.stats.listTools).toBe(1);
@@ -163,7 +163,7 @@ describe("stdio", () => {
       mcpServers: { a: stdioFixture({ exitAtStart: 1 }), b: { command: "no-such-command" } },
       warnings: "silent",
     });
-    hub.use(["a", "b"]);
+    hub.pool.use(["a", "b"]);
     await until(() => hub.status().every(({ state }) => state === "failed"), "both failures");
     await new Promise((resolve) => setImmediate(resolve));
     process.off("unhandledRejection", note);

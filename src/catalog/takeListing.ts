@@ -1,0 +1,60 @@
+import { DEFAULTS } from "../config/defaults.js";
+import type { ServerSettings } from "../config/settings.js";
+import type { Listing } from "../connect/connection.js";
+import type { HubEvents } from "../events.js";
+import type { Catalog } from "./catalog.js";
+import { readTool, type RawTool } from "./toolEntry.js";
+
+/**
+ * Puts a raw listing into the catalog, and tells what was mended, left out and changed.
+ *
+ * @returns Whether any tool changed.
+ */
+export function takeListing(catalog: Catalog, events: HubEvents, settings: ServerSettings, listing: Listing): boolean {
+  const { serverName, defer } = settings;
+  const isFirst = catalog.server(serverName) === undefined;
+  const tools = readTools(events, serverName, listing.tools);
+  const { instructions, serverInfo } = listing;
+  const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo });
+  const known = catalog.server(serverName)!;
+  for (const toolName of dropped) {
+    events.warn(
+      "TOOL_DROPPED",
+      `Tool "${toolName}" of server "${serverName}" was left out: its schema is too deep to be read.`,
+      serverName,
+    );
+  }
+  if (listing.cutBecause !== undefined) {
+    events.warn("LIST_CUT", `The tool list of server "${serverName}" was ended early: ${listing.cutBecause}.`, serverName);
+  } else if (duplicates.length > 0) {
+    const names = duplicates.slice(0, 10).join(", ");
+    events.warn("TOOL_DROPPED", `Server "${serverName}" lists these tools twice, the first of each stays: ${names}.`, serverName);
+  }
+  if (isFirst && tools.length > 0 && known.tools.length === 0) {
+    const message = `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`;
+    events.warn("NO_TOOL_OFFERED", message, serverName);
+  }
+  if (defer === false && known.definitionChars > DEFAULTS.largePinnedServerChars) {
+    const message = `Server "${serverName}" is pinned ("defer": false) and adds ${known.definitionChars} characters to every model call.`;
+    events.warn("LARGE_PINNED_SERVER", message, serverName);
+  }
+  if (diff !== undefined) events.emit("catalog", { serverName, kind: "tools", ...diff });
+  return diff !== undefined;
+}
+
+function readTools(events: HubEvents, serverName: string, values: readonly unknown[]): RawTool[] {
+  const tools: RawTool[] = [];
+  for (const value of values) {
+    const reading = readTool(value);
+    if (reading.kind === "dropped") {
+      events.warn("TOOL_DROPPED", `A tool of server "${serverName}" was left out: ${reading.problem}.`, serverName);
+      continue;
+    }
+    if (reading.kind === "mended") {
+      const message = `Tool "${reading.tool.name}" of server "${serverName}" is malformed and was mended: ${reading.problem}.`;
+      events.warn("TOOL_MENDED", message, serverName);
+    }
+    tools.push(reading.tool);
+  }
+  return tools;
+}

@@ -1,0 +1,140 @@
+import pLimit from "p-limit";
+
+import { DEFAULTS } from "../config/defaults.js";
+import type { HubSettings, ServerSettings } from "../config/settings.js";
+import { McpNotFoundError } from "../errors.js";
+import { Connection, type Listing, type State } from "./connection.js";
+import type { OpenSession } from "./session.js";
+
+/** What a pool tells its hub, by server. */
+export interface PoolEvents {
+  readonly onState: (serverName: string, state: State) => void;
+  readonly onListed: (settings: ServerSettings, listing: Listing) => void;
+  readonly onRefreshFailed: (serverName: string, error: unknown) => void;
+  readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;
+}
+
+/** What a pool is made of. */
+export interface PoolParts {
+  readonly settings: HubSettings;
+  readonly open: (settings: ServerSettings) => OpenSession;
+  /** Whether the connections belong to a wrapped client: only its owner opens lost ones again. */
+  readonly isWrapped: boolean;
+  readonly events: PoolEvents;
+}
+
+/** The connections of a hub, one for each server: opened a limited number at a time, waited for, closed together. */
+export class ConnectionPool {
+  readonly #parts: PoolParts;
+  readonly #connections: ReadonlyMap<string, Connection>;
+  /** When each server's first connect was begun. */
+  readonly #startedAt = new Map<string, number>();
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts;
+    const limits = {
+      stdio: pLimit(DEFAULTS.maxConcurrentStdioConnects),
+      remote: pLimit(DEFAULTS.maxConcurrentRemoteConnects),
+    };
+    const { settings, events, isWrapped } = parts;
+    this.#connections = new Map(
+      [...settings.servers.values()].map((server) => {
+        const { serverName } = server;
+        const connection = new Connection({
+          settings: server,
+          open: parts.open(server),
+          maxListPages: settings.maxListPages,
+          reopens: !isWrapped,
+          retryAfterMs: settings.retryFailedAfterMs,
+          connectLimit: server.transport?.kind === "stdio" ? limits.stdio : limits.remote,
+          remedy: isWrapped
+            ? `Its owner can open it again; then call hub.reconnect("${serverName}").`
+            : `Call hub.reconnect("${serverName}") to open it again.`,
+          events: {
+            onState: (state) => events.onState(serverName, state),
+            onListed: (listing) => events.onListed(server, listing),
+            onRefreshFailed: (error) => events.onRefreshFailed(serverName, error),
+            onNotification: (method, params) => events.onNotification(serverName, method, params),
+          },
+        });
+        return [serverName, connection] as const;
+      }),
+    );
+  }
+
+  /** The connections by server name, in the order of the configuration. */
+  get connections(): ReadonlyMap<string, Connection> {
+    return this.#connections;
+  }
+
+  /** @throws {McpNotFoundError} for a server that is not configured; the message names the known ones. */
+  connection(serverName: string): Connection {
+    const connection = this.#connections.get(serverName);
+    if (connection !== undefined) return connection;
+    const known = [...this.#connections.keys()].join(", ");
+    throw new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
+  }
+
+  /** Opens a server, or joins the opening that is under way. */
+  start(serverName: string): Promise<void> {
+    if (!this.#startedAt.has(serverName)) this.#startedAt.set(serverName, performance.now());
+    return this.connection(serverName).connect();
+  }
+
+  /** Opens servers that are still idle, in the background. */
+  open(serverNames: readonly string[]): void {
+    for (const serverName of serverNames) {
+      if (this.connection(serverName).state.kind === "idle") this.start(serverName).catch(() => undefined);
+    }
+  }
+
+  /** Keeps servers in use: opens idle ones (unless `startup` is `"lazy"`), tries failed ones again, lists old ones anew. */
+  use(serverNames: readonly string[]): void {
+    const { startup, toolListTtlMs } = this.#parts.settings;
+    if (startup !== "lazy") this.open(serverNames);
+    for (const serverName of serverNames) {
+      const connection = this.connection(serverName);
+      const { kind } = connection.state;
+      if (kind === "failed") connection.retryIfDue();
+      else if (kind === "connected") connection.refreshIfOld(toolListTtlMs);
+    }
+  }
+
+  /**
+   * Waits until no server is connecting any more, or for the time given.
+   *
+   * @param since - `"start"`: the time counts from when each server's first connect was begun.
+   * @throws the abort reason when the signal aborts.
+   */
+  async settle(serverNames: readonly string[], waitMs: number, since: "now" | "start", signal?: AbortSignal): Promise<void> {
+    const now = performance.now();
+    const waits = serverNames.flatMap((serverName) => {
+      const { state } = this.connection(serverName);
+      if (state.kind !== "connecting") return [];
+      const leftMs = since === "now" ? waitMs : waitMs - (now - (this.#startedAt.get(serverName) ?? now));
+      return leftMs > 0 ? [{ done: state.done, leftMs }] : [];
+    });
+    if (waits.length === 0) return;
+    await within(Promise.allSettled(waits.map(({ done }) => done)), Math.max(...waits.map(({ leftMs }) => leftMs)), signal);
+    signal?.throwIfAborted();
+  }
+
+  /** Closes all, within `closeTimeoutMs`. */
+  async close(): Promise<void> {
+    const closing = [...this.#connections.values()].map((connection) => connection.close());
+    await within(Promise.allSettled(closing), this.#parts.settings.closeTimeoutMs);
+  }
+}
+
+/** Waits for a promise, a time or an abort, whichever comes first. */
+async function within(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
+  let end: () => void = () => undefined;
+  const limit = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const timer = setTimeout(end, limitMs);
+  signal?.addEventListener("abort", end, { once: true });
+  await Promise.race([promise, limit]);
+  clearTimeout(timer);
+  signal?.removeEventListener("abort", end);
+}
