@@ -25,7 +25,8 @@ export async function promptRows(): Promise<Row[]> {
 
 async function promptRow(what: string, recordings: readonly Recording[], limit: number): Promise<Row> {
   const { urls, close } = await serveRecordings(recordings);
-  const mcpServers = Object.fromEntries(recordings.map(({ file }, index) => [shortName(file), { url: urls[index]! }]));
+  const keys = shortNames(recordings);
+  const mcpServers = Object.fromEntries(keys.map((key, index) => [key, { url: urls[index]! }]));
   const hub = new McpHub({ mcpServers, warnings: "silent" });
   await hub.connect(undefined, { onFailure: "throw" });
   const { listing, tools } = await previewContext(hub);
@@ -55,13 +56,17 @@ async function promptRow(what: string, recordings: readonly Recording[], limit: 
   );
 }
 
-/** A short key such as people write: the last part of the package's name. */
-function shortName(file: string): string {
-  return (
-    file
+/** Short keys such as people write: the last part of the package's name, numbered where two are equal. */
+function shortNames(recordings: readonly Recording[]): string[] {
+  const taken = new Set<string>();
+  return recordings.map(({ file }) => {
+    const name = file
       .replace(/\.json$/, "")
       .replace(/^.*__/, "")
-      .replace(/^(mcp-server-|server-)|(-mcp-server|-mcp|-server)$/g, "") +
-    (file.startsWith("modelcontextprotocol__") ? "-ref" : "")
-  );
+      .replace(/^(mcp-server-|server-)|(-mcp-server|-mcp|-server)$/g, "");
+    let key = name;
+    for (let count = 2; taken.has(key); count += 1) key = `${name}${count}`;
+    taken.add(key);
+    return key;
+  });
 }

@@ -75,8 +75,10 @@ export class Gate {
   async call(request: CallRequest): Promise<CallOutcome> {
     const { serverName, toolName, toolCallId, origin } = request;
     const startedAt = performance.now();
-    const report = (status: "success" | "error", chars: number): void =>
-      this.#parts.events.emit("call", {
+    const { events } = this.#parts;
+    const report = (status: "success" | "error", chars: number): void => {
+      if (!events.has("call")) return;
+      events.emit("call", {
         ...origin,
         serverName,
         toolName,
@@ -85,6 +87,7 @@ export class Gate {
         status,
         chars,
       });
+    };
     try {
       const outcome = await this.#run(request, startedAt);
       report(outcome.status, outcome.content.length);
@@ -116,10 +119,10 @@ export class Gate {
   /** The result for the model; one that is too large goes to the result store whole. */
   async #outcome(server: ServerSettings, toolName: string, raw: RawCallResult, durationMs: number): Promise<CallOutcome> {
     const { settings, events } = this.#parts;
-    const { resultStore } = settings;
+    const { resultStore, envelope, maxArtifactChars } = settings;
     const { serverName, maxResultChars } = server;
     const make = (storeKey: string | undefined): CallOutcome =>
-      toOutcome(serverName, toolName, raw, durationMs, { ...settings, maxResultChars, storeKey });
+      toOutcome(serverName, toolName, raw, durationMs, { envelope, maxArtifactChars, maxResultChars, storeKey });
     const outcome = make(resultStore === undefined ? undefined : `mcp-result:${randomUUID()}`);
     const storeKey = outcome.artifact.truncated?.storeKey;
     if (resultStore === undefined || storeKey === undefined) return outcome;
