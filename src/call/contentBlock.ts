@@ -14,7 +14,14 @@ export interface BlockReading {
 const NOTHING: BlockReading = { text: "", image: undefined, isWhole: false };
 const MAX_URI_CHARS = 1_000;
 const IMAGE_TYPE = /^image\/(?:png|jpe?g|gif|webp)$/i;
-const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** How the data of an image begins, in base64. What it is says the data, not the server. */
+const SIGNATURES = [
+  ["iVBORw0KGgo", "image/png"],
+  ["/9j/", "image/jpeg"],
+  ["R0lGOD", "image/gif"],
+  ["UklGR", "image/webp"],
+] as const;
 
 /**
  * Reads one content block of a result, however malformed. Never throws, never fetches.
@@ -35,7 +42,7 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
     case "resource":
       return isSchemaObject(block["resource"]) ? readResource(block["resource"], serverName) : NOTHING;
     default:
-      return line(`[Content of kind ${oneLine(String(block["type"]), 60)}, not shown]`);
+      return line(`[Content of kind ${oneLine(typeof block["type"] === "string" ? block["type"] : "unknown", 60)}, not shown]`);
   }
 }
 
@@ -57,13 +64,11 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
 }
 
 function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
-  const isImage = typeof data === "string" && data !== "" && typeof mimeType === "string" && IMAGE_TYPE.test(mimeType);
-  if (!isImage || !BASE64.test(data)) return line(describeBinary(data, mimeType, kind));
-  return {
-    text: "",
-    image: { type: "image_url", image_url: { url: `data:${mimeType.toLowerCase()};base64,${data.replace(/\s+/g, "")}` } },
-    isWhole: true,
-  };
+  const compact = typeof data === "string" ? data.replace(/\s+/g, "") : "";
+  const isImage = typeof mimeType === "string" && IMAGE_TYPE.test(mimeType) && compact.length % 4 === 0 && BASE64.test(compact);
+  const type = isImage ? SIGNATURES.find(([signature]) => compact.startsWith(signature))?.[1] : undefined;
+  if (type === undefined) return line(describeBinary(data, mimeType, kind));
+  return { text: "", image: { type: "image_url", image_url: { url: `data:${type};base64,${compact}` } }, isWhole: true };
 }
 
 /** One line for data that is not shown. Never the data. */
@@ -81,7 +86,10 @@ function describeLink(block: Record<string, unknown>, serverName: string): strin
 
 /** A resource as the model can name it: `@server:uri`. */
 function mention(serverName: string, uri: unknown): string {
-  return `@${oneLine(serverName, 64)}:${oneLine(String(uri), MAX_URI_CHARS)}`;
+  const text = typeof uri === "string" ? uri : "unknown";
+  // Data in a URI is data all the same.
+  const shown = /^data:/i.test(text) ? `${text.slice(0, 60).split(",")[0]!}, ${text.length} characters` : text;
+  return `@${oneLine(serverName, 64)}:${oneLine(shown, MAX_URI_CHARS)}`;
 }
 
 function whole(text: string): BlockReading {

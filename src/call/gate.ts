@@ -7,6 +7,8 @@ import * as z from "zod";
 
 import { checkArguments, describeParameters } from "../catalog/checkArguments.js";
 import type { Catalog } from "../catalog/catalog.js";
+import { withinMs } from "../catalog/vectorIndex.js";
+import { withOwnKeys } from "../catalog/legalKeys.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { AdapterCallbacks, HubSettings, ServerSettings } from "../config/settings.js";
@@ -48,6 +50,8 @@ export interface GateParts {
   readonly decide: Decide;
   readonly events: HubEvents;
 }
+
+const STORE_WAIT_MS = 10_000;
 
 /* Tolerant on purpose: what is in it is read block by block. */
 const callResultSchema = z.custom<RawCallResult>((value) => typeof value === "object" && value !== null);
@@ -127,7 +131,7 @@ export class Gate {
     const storeKey = outcome.artifact.truncated?.storeKey;
     if (resultStore === undefined || storeKey === undefined) return outcome;
     try {
-      await resultStore.mset([[storeKey, { serverName, toolName, ...raw }]]);
+      await withinMs(resultStore.mset([[storeKey, { serverName, toolName, ...raw }]]), STORE_WAIT_MS, "resultStore");
       return outcome;
     } catch (error) {
       events.warn("RESULT_NOT_STORED", `A result of "${toolName}" could not be stored: ${messageOf(error)}`, serverName);
@@ -137,7 +141,8 @@ export class Gate {
 
   /** Arguments as they will be sent: repaired, changed by the adapter's hook, decided, checked. */
   async #prepare(request: CallRequest, entry: ToolEntry): Promise<Record<string, unknown>> {
-    let args = repairArguments(entry.inputSchema, request.arguments);
+    let args = withOwnKeys(entry.inputSchema, repairArguments(entry.inputSchema, request.arguments));
+    if (args !== request.arguments) args = repairArguments(entry.inputSchema, args);
     this.#decide(entry, args);
     const { beforeToolCall } = this.#parts.settings.callbacks;
     if (beforeToolCall !== undefined) {

@@ -38,6 +38,8 @@ export interface CatalogUpdate {
   readonly dropped: readonly string[];
 }
 
+const USUAL_NAME = /^[A-Za-z0-9_.:/-]+$/;
+
 /** How many earlier listings of a server can be told apart from the present one tool by tool. */
 const MAX_HISTORY = 32;
 
@@ -55,6 +57,7 @@ export class Catalog {
   readonly #byBoundName = new Map<string, ToolEntry>();
   readonly #byToolName = new Map<string, Set<ToolEntry>>();
   readonly #byLeaf = new Map<string, Set<ToolEntry>>();
+  readonly #unusualNames = new Set<string>();
   #version = 0;
 
   constructor(settings: HubSettings) {
@@ -94,6 +97,11 @@ export class Catalog {
   /** Tools of any server with this raw name. */
   toolsNamed(toolName: string): ToolEntry[] {
     return [...(this.#byToolName.get(toolName) ?? [])];
+  }
+
+  /** Raw names with characters that names seldom have, such as spaces. */
+  unusualNames(): Iterable<string> {
+    return this.#unusualNames;
   }
 
   /** Tools of any server whose raw name ends in this part, after a dot, slash or colon. */
@@ -224,6 +232,7 @@ export class Catalog {
   #put(entry: ToolEntry, settings: ServerSettings, snapshot: ServerSnapshot): void {
     this.#byBoundName.set(entry.boundName, entry);
     addTo(this.#byToolName, entry.toolName, entry);
+    if (!USUAL_NAME.test(entry.toolName)) this.#unusualNames.add(entry.toolName);
     const leaf = leafOf(entry.toolName);
     if (leaf !== entry.toolName) addTo(this.#byLeaf, leaf, entry);
     this.index.add(entry.boundName, searchFields(entry, settings, snapshot), entry.serverName);
@@ -232,6 +241,7 @@ export class Catalog {
   #drop(entry: ToolEntry): void {
     if (this.#byBoundName.get(entry.boundName) === entry) this.#byBoundName.delete(entry.boundName);
     removeFrom(this.#byToolName, entry.toolName, entry);
+    if (!this.#byToolName.has(entry.toolName)) this.#unusualNames.delete(entry.toolName);
     removeFrom(this.#byLeaf, leafOf(entry.toolName), entry);
     this.index.remove(entry.boundName);
   }

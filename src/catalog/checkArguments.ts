@@ -1,6 +1,7 @@
 import { Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 
-import { isSchemaObject, mapSchema } from "./schemaWalk.js";
+import { isKeywordValue } from "./keywordValues.js";
+import { isSchemaObject, mapSchema, resolvePointer } from "./schemaWalk.js";
 import { cut, oneLine } from "./text.js";
 import type { JsonSchema } from "./toolEntry.js";
 
@@ -50,42 +51,89 @@ function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
 
 /**
  * A copy of a schema that refuses nothing the original accepts, without the parts we do not judge.
+ *
+ * What references point to is moved into `$defs` and relaxed, too, wherever it stood.
  */
-export function lenientSchema(schema: JsonSchema): unknown {
-  return mapSchema(schema, (copy) => {
-    delete copy["pattern"];
-    delete copy["format"];
-    // Without patterns and formats these could refuse what the original accepts.
-    delete copy["not"];
-    delete copy["if"];
-    delete copy["then"];
-    delete copy["else"];
-    delete copy["unevaluatedProperties"];
-    delete copy["unevaluatedItems"];
-    delete copy["maxContains"];
-    // Written by servers that mean another dialect: the server decides.
-    const types = [copy["type"]].flat();
-    if (copy["type"] !== undefined && !types.every((type) => TYPES.has(type))) delete copy["type"];
-    if (typeof copy["exclusiveMinimum"] === "boolean") delete copy["exclusiveMinimum"];
-    if (typeof copy["exclusiveMaximum"] === "boolean") delete copy["exclusiveMaximum"];
-    if (copy["patternProperties"] !== undefined) {
-      delete copy["patternProperties"];
-      delete copy["additionalProperties"];
-    }
-    if (Array.isArray(copy["oneOf"])) {
-      if (copy["anyOf"] === undefined) copy["anyOf"] = copy["oneOf"];
-      delete copy["oneOf"];
-    }
-    if (copy["nullable"] === true) {
-      delete copy["nullable"];
-      return { anyOf: [copy, { type: "null" }] };
-    }
-    return copy;
-  });
+export function lenientSchema(root: JsonSchema): unknown {
+  const names = new Map<string, string>();
+  const pending: string[] = [];
+  const relaxed = (schema: unknown): unknown =>
+    mapSchema(schema, (copy) => {
+      for (const keyword of IGNORED) delete copy[keyword];
+      const reference = copy["$ref"];
+      if (reference !== undefined) {
+        delete copy["$ref"];
+        if (typeof reference === "string" && isSchemaObject(resolvePointer(root, reference))) {
+          if (!names.has(reference)) {
+            names.set(reference, `ref${names.size}`);
+            pending.push(reference);
+          }
+          copy["$ref"] = `#/$defs/${names.get(reference)!}`;
+        }
+      }
+      return relax(copy);
+    });
+  const whole = relaxed(root);
+  const definitions: Record<string, unknown> = {};
+  for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
+    definitions[names.get(next)!] = relaxed(resolvePointer(root, next));
+  }
+  return names.size === 0 || !isSchemaObject(whole) ? whole : { ...whole, $defs: definitions };
+}
+
+/* Not judged: patterns and formats, and what could refuse too much without them; names that would move references. */
+const IGNORED = [
+  "pattern",
+  "format",
+  "not",
+  "if",
+  "then",
+  "else",
+  "unevaluatedProperties",
+  "unevaluatedItems",
+  "maxContains",
+  "propertyNames",
+  "dependencies",
+  "dependentSchemas",
+  "dependentRequired",
+  "$defs",
+  "definitions",
+  "$id",
+  "id",
+  "$anchor",
+  "$recursiveRef",
+  "$recursiveAnchor",
+  "$dynamicRef",
+];
+
+function relax(copy: Record<string, unknown>): unknown {
+  for (const [keyword, value] of Object.entries(copy)) if (!isKeywordValue(keyword, value)) delete copy[keyword];
+  // Written by servers that mean another dialect: the server decides.
+  if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => TYPES.has(type))) delete copy["type"];
+  if (
+    copy["required"] !== undefined &&
+    !(Array.isArray(copy["required"]) && copy["required"].every((name) => typeof name === "string"))
+  ) {
+    delete copy["required"];
+  }
+  if (copy["patternProperties"] !== undefined) {
+    delete copy["patternProperties"];
+    delete copy["additionalProperties"];
+  }
+  if (Array.isArray(copy["oneOf"])) {
+    if (copy["anyOf"] === undefined) copy["anyOf"] = copy["oneOf"];
+    delete copy["oneOf"];
+  }
+  if (copy["nullable"] !== true) return copy;
+  delete copy["nullable"];
+  return { anyOf: [copy, { type: "null" }] };
 }
 
 function draftOf(schema: JsonSchema): SchemaDraft {
-  return typeof schema["$schema"] === "string" && schema["$schema"].includes("draft-04") ? "4" : "2020-12";
+  const dialect = typeof schema["$schema"] === "string" ? schema["$schema"] : "";
+  if (dialect.includes("draft-04")) return "4";
+  // There keywords beside a reference count for nothing.
+  return /draft-0[67]/.test(dialect) ? "7" : "2020-12";
 }
 
 function problemsOf(errors: readonly OutputUnit[]): string[] {

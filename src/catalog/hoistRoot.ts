@@ -1,8 +1,9 @@
-import { dereference, isSchemaObject, setOwn } from "./schemaWalk.js";
+import { dereference, isSchemaObject } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 const COMPOSITION = ["anyOf", "oneOf", "allOf"] as const;
-const MAX_DEPTH = 8;
+/** Branches looked at in all; what lies beyond is taken as open. Real schemas have a handful. */
+const MAX_BRANCHES = 500;
 
 /**
  * A root schema without composition: one object with the properties of all branches.
@@ -13,42 +14,58 @@ const MAX_DEPTH = 8;
  *
  * @param root - Where references point into.
  */
-export function hoistRoot(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSchema {
+export function hoistRoot(root: JsonSchema, schema: JsonSchema): JsonSchema {
+  return hoist(root, schema, { left: MAX_BRANCHES });
+}
+
+function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): JsonSchema {
   const resolved = typeof schema["$ref"] === "string" ? dereference(root, schema) : schema;
   const whole: JsonSchema =
     resolved === schema ? schema : { ...(isSchemaObject(resolved) ? resolved : {}), ...without(schema, ["$ref"]) };
-  if (depth > MAX_DEPTH || !COMPOSITION.some((keyword) => Array.isArray(whole[keyword]))) return whole;
-  const properties: Record<string, unknown> = {};
-  addProperties(properties, whole["properties"]);
+  if (!COMPOSITION.some((keyword) => Array.isArray(whole[keyword]))) return whole;
+  const properties = new Alternatives();
+  properties.add(whole["properties"]);
   const required = new Set(requiredOf(whole));
-  const rest = without(whole, [...COMPOSITION, "additionalProperties", "unevaluatedProperties"]);
   for (const keyword of COMPOSITION) {
-    const branches = (Array.isArray(whole[keyword]) ? (whole[keyword] as unknown[]) : [])
-      .filter(isSchemaObject)
-      .map((branch) => hoistRoot(root, branch, depth + 1));
-    for (const branch of branches) addProperties(properties, branch["properties"]);
+    const branches: JsonSchema[] = [];
+    for (const branch of Array.isArray(whole[keyword]) ? (whole[keyword] as unknown[]) : []) {
+      budget.left -= 1;
+      if (budget.left >= 0 && isSchemaObject(branch)) branches.push(hoist(root, branch, budget));
+      else if (branch !== false) branches.push({});
+    }
+    for (const branch of branches) properties.add(branch["properties"]);
     const sets = branches.map((branch) => new Set(requiredOf(branch)));
-    for (const name of sets.flatMap((set) => [...set])) {
+    for (const name of new Set(sets.flatMap((set) => [...set]))) {
       if (keyword === "allOf" || sets.every((set) => set.has(name))) required.add(name);
     }
   }
-  return { ...rest, type: "object", properties, ...(required.size > 0 ? { required: [...required] } : {}) };
+  const rest = without(whole, [...COMPOSITION, "additionalProperties", "unevaluatedProperties", "required"]);
+  return { ...rest, type: "object", properties: properties.all(), ...(required.size > 0 ? { required: [...required] } : {}) };
 }
 
-/** Adds the properties of a branch; one that differs from what is there becomes one of several. */
-function addProperties(into: Record<string, unknown>, properties: unknown): void {
-  if (!isSchemaObject(properties)) return;
-  for (const [name, schema] of Object.entries(properties)) {
-    const present = Object.hasOwn(into, name) ? into[name] : undefined;
-    if (present === undefined) setOwn(into, name, schema);
-    else if (JSON.stringify(present) !== JSON.stringify(schema)) setOwn(into, name, joinAlternatives(present, schema));
+/** Properties of several branches; one that they describe differently may be any of them. */
+class Alternatives {
+  readonly #byName = new Map<string, Map<string, unknown>>();
+
+  add(properties: unknown): void {
+    if (!isSchemaObject(properties)) return;
+    for (const [name, schema] of Object.entries(properties)) {
+      let known = this.#byName.get(name);
+      if (known === undefined) this.#byName.set(name, (known = new Map<string, unknown>()));
+      // What was joined in an inner branch is taken apart again, so that alternatives do not nest.
+      const isJoined = isSchemaObject(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
+      for (const one of isJoined && known.size > 0 ? (schema["anyOf"] as unknown[]) : [schema])
+        known.set(JSON.stringify(one) ?? "", one);
+    }
   }
-}
 
-function joinAlternatives(present: unknown, schema: unknown): unknown {
-  const isJoined = isSchemaObject(present) && Object.keys(present).length === 1 && Array.isArray(present["anyOf"]);
-  const known = isJoined ? (present["anyOf"] as unknown[]) : [present];
-  return known.some((one) => JSON.stringify(one) === JSON.stringify(schema)) ? present : { anyOf: [...known, schema] };
+  all(): Record<string, unknown> {
+    const entries = [...this.#byName].map(([name, known]) => {
+      const schemas = [...known.values()];
+      return [name, schemas.length === 1 ? schemas[0] : { anyOf: schemas }] as const;
+    });
+    return Object.fromEntries(entries);
+  }
 }
 
 function requiredOf(schema: JsonSchema): string[] {

@@ -1,5 +1,7 @@
 import { hoistRoot } from "./hoistRoot.js";
 import { toOpenApi } from "./openApiSchema.js";
+import { isKeywordValue } from "./keywordValues.js";
+import { withLegalKeys } from "./legalKeys.js";
 import { PROFILES, type SchemaProfile } from "./profiles.js";
 import { isSchemaObject, MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
@@ -39,6 +41,8 @@ class SchemaView {
   readonly #profile: SchemaProfile;
   /** Names in `$defs` by the reference they stand for. */
   readonly #names = new Map<string, string>();
+  readonly #taken = new Set<string>();
+  readonly #counts = new Map<string, number>();
   readonly #pending: string[] = [];
   #nodes = 0;
 
@@ -60,7 +64,7 @@ class SchemaView {
       setOwn(definitions, this.#names.get(next)!, this.#convert(target, [], 1));
     }
     const whole = Object.keys(definitions).length === 0 ? converted : { ...converted, $defs: definitions };
-    return this.#profile.dialect === "openapi" ? toOpenApi(whole) : whole;
+    return withLegalKeys(this.#profile.dialect === "openapi" ? toOpenApi(whole) : whole);
   }
 
   #convert(schema: unknown, path: readonly string[], depth: number): unknown {
@@ -68,8 +72,10 @@ class SchemaView {
     if (depth > MAX_SCHEMA_DEPTH || this.#nodes > MAX_NODES) return typeOnly(schema);
     this.#nodes += 1;
     const reference = schema["$ref"];
-    if (typeof reference === "string") return this.#reference(schema, reference, path, depth);
-    return this.#object(schema, path, depth);
+    const view =
+      typeof reference === "string" ? this.#reference(schema, reference, path, depth) : this.#object(schema, path, depth);
+    const isOpen = isSchemaObject(view) && view["type"] === undefined && Object.keys(view).length > 0;
+    return schema["nullable"] === true && isOpen ? { anyOf: [view, { type: "null" }] } : view;
   }
 
   #reference(schema: Record<string, unknown>, reference: string, path: readonly string[], depth: number): unknown {
@@ -94,9 +100,11 @@ class SchemaView {
             .split("/")
             .at(-1)!
             .replace(/[^A-Za-z0-9_-]+/g, "_");
-    const taken = new Set(this.#names.values());
-    let name = wanted === "__proto__" ? "proto" : wanted;
-    for (let count = 2; taken.has(name); count += 1) name = `${wanted}_${count}`;
+    let name = wanted === "__proto__" || wanted === "" ? "schema" : wanted;
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    if (count > 1 || this.#taken.has(name)) name = `${name}_${count}_${this.#names.size}`;
+    this.#taken.add(name);
     this.#names.set(reference, name);
     this.#pending.push(reference);
     return name;
@@ -105,7 +113,9 @@ class SchemaView {
   #object(schema: JsonSchema, path: readonly string[], depth: number): Record<string, unknown> {
     const result: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(schema)) {
-      if (!KEPT.has(keyword)) continue;
+      if (!KEPT.has(keyword) || !isKeywordValue(keyword, value)) continue;
+      // Widened inside, it would refuse more than the original does.
+      if (keyword === "not" && /"\$ref"|"dependencies"/.test(JSON.stringify(value))) continue;
       const converted = this.#keyword(keyword, value, path, depth + 1);
       if (converted !== undefined) result[keyword] = converted;
     }
@@ -145,18 +155,6 @@ class SchemaView {
         return Array.isArray(value) ? [...new Set(value.filter((name) => typeof name === "string"))] : undefined;
       case "type":
         return validTypes(value);
-      case "enum":
-        return Array.isArray(value) && value.length > 0 ? value : undefined;
-      case "description":
-      case "title":
-      case "pattern":
-      case "format":
-        return typeof value === "string" ? value : undefined;
-      case "exclusiveMinimum":
-      case "exclusiveMaximum":
-      case "minimum":
-      case "maximum":
-        return typeof value === "number" ? value : undefined;
       default:
         return value;
     }

@@ -1,4 +1,3 @@
-import { hoistRoot } from "./hoistRoot.js";
 import { isSchemaObject, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
@@ -30,9 +29,7 @@ export function toOpenApi(schema: JsonSchema): JsonSchema {
 
 function convert(value: unknown): Record<string, unknown> {
   if (!isSchemaObject(value)) return { anyOf: ANY };
-  const schema = Array.isArray(value["allOf"])
-    ? (hoistRoot({}, { ...value, anyOf: undefined, oneOf: undefined }) as Record<string, unknown>)
-    : value;
+  const schema = withoutMerges(value);
   const notes: string[] = [];
   const types = [schema["type"]].flat().filter((type): type is string => typeof type === "string");
   const branches = [schema["anyOf"], schema["oneOf"]].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []));
@@ -61,6 +58,53 @@ function convert(value: unknown): Record<string, unknown> {
   if (isNullable) result["nullable"] = true;
   shape(result, schema, type);
   return withNotes(result, schema, notes);
+}
+
+/** A schema whose `allOf` is merged, and whose alternatives hold what stands beside them. */
+function withoutMerges(value: Record<string, unknown>): Record<string, unknown> {
+  const { allOf, ...rest } = value;
+  const whole = (Array.isArray(allOf) ? allOf.filter(isSchemaObject) : []).reduce<Record<string, unknown>>(merge, rest);
+  const isTyped = whole["type"] !== undefined || whole["properties"] !== undefined;
+  const keyword = Array.isArray(whole["anyOf"]) ? "anyOf" : Array.isArray(whole["oneOf"]) ? "oneOf" : undefined;
+  if (!isTyped || keyword === undefined) return whole;
+  const base = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== "anyOf" && name !== "oneOf"));
+  const branches = (whole[keyword] as unknown[]).filter(isSchemaObject);
+  // Alternatives that only limit a value say nothing of what it is.
+  if (
+    !branches.some((branch) =>
+      ["type", "properties", "enum", "const", "anyOf", "oneOf", "allOf", "items"].some((name) => name in branch),
+    )
+  )
+    return base;
+  return {
+    anyOf: branches.map((branch) => merge(base, branch)),
+    ...(base["description"] === undefined ? {} : { description: base["description"] }),
+  };
+}
+
+function merge(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown> {
+  const inner = Array.isArray(b["allOf"]) ? withoutMerges(b) : b;
+  const properties = {
+    ...(isSchemaObject(a["properties"]) ? a["properties"] : {}),
+    ...(isSchemaObject(inner["properties"]) ? inner["properties"] : {}),
+  };
+  const required = [a["required"], inner["required"]].flatMap((names) => (Array.isArray(names) ? (names as unknown[]) : []));
+  const types = [inner["type"], a["type"]].filter((type) => type !== undefined);
+  return {
+    ...inner,
+    ...a,
+    ...(types.length === 0 ? {} : { type: commonTypes(types) }),
+    ...(Object.keys(properties).length === 0 ? {} : { properties }),
+    ...(required.length === 0 ? {} : { required: [...new Set(required)] }),
+  };
+}
+
+/** The types that both name; the first one's where they name none in common. */
+function commonTypes([first, second]: readonly unknown[]): unknown {
+  if (second === undefined) return first;
+  const others = new Set<unknown>(Array.isArray(second) ? second : [second]);
+  const common = (Array.isArray(first) ? (first as unknown[]) : [first]).filter((type) => others.has(type));
+  return common.length === 0 ? first : common.length === 1 ? common[0] : common;
 }
 
 /** `anyOf` is taken only when nothing stands beside it, so what stood there goes into each branch. */

@@ -48,7 +48,7 @@ function mapKeyword(keyword: string, value: unknown, map: (inner: unknown) => un
   if (ONE_SCHEMA.has(keyword)) return map(value);
   if (keyword === "items") return Array.isArray(value) ? value.map(map) : map(value);
   if (SCHEMA_LIST.has(keyword)) return Array.isArray(value) ? value.map(map) : value;
-  if (SCHEMA_MAP.has(keyword) && isSchemaObject(value)) {
+  if ((SCHEMA_MAP.has(keyword) || keyword === "dependencies") && isSchemaObject(value)) {
     const result: Record<string, unknown> = {};
     for (const [name, inner] of Object.entries(value)) setOwn(result, name, map(inner));
     return result;

@@ -10,6 +10,10 @@ const MIN_COVERAGE = 0.34;
 const NEARLY_AS_GOOD = 0.8;
 const MAX_QUERY_CHARS = 4_000;
 const MAX_NAME_CHARS = 80;
+const MAX_NAMED_CHARS = 100_000;
+const ASCII_NAME = /[A-Za-z0-9_.:/-]+/g;
+const ANY_NAME = /[\p{L}\p{M}\p{N}_.:/-]+/gu;
+const PUNCTUATION = ".:/-";
 
 /** What {@link searchTools} looks for. */
 export interface ToolQuery {
@@ -37,7 +41,7 @@ export interface ToolMatches {
  */
 export function searchTools(catalog: Catalog, { query, limit, accepts }: ToolQuery): ToolMatches {
   const text = query.slice(0, MAX_QUERY_CHARS);
-  const named = namedTools(catalog, text, accepts);
+  const named = namedTools(catalog, query, accepts);
   const hits = catalog.index.search(text, limit * 2, (key) => {
     const entry = catalog.tool(key);
     return entry !== undefined && accepts(entry);
@@ -72,40 +76,86 @@ function diversify(hits: readonly Hit[], limit: number, catalog: Catalog): ToolE
 /** Tools whose exact name stands in the text: bound name, raw name, or a leaf that only one visible tool has. */
 export function namedTools(catalog: Catalog, text: string, accepts: (entry: ToolEntry) => boolean): ReadonlySet<ToolEntry> {
   const found = new Set<ToolEntry>();
-  for (const word of nameLikeWords(text)) {
+  const searched = text.slice(0, MAX_NAMED_CHARS);
+  for (const word of nameLikeWords(searched)) {
     const bound = catalog.tool(word);
     if (bound !== undefined && accepts(bound)) found.add(bound);
     for (const entry of catalog.toolsNamed(word)) if (accepts(entry)) found.add(entry);
     const byLeaf = catalog.toolsWithLeaf(word).filter(accepts);
     if (byLeaf.length === 1) found.add(byLeaf[0]!);
   }
+  for (const name of catalog.unusualNames()) {
+    if (searched.includes(name)) for (const entry of catalog.toolsNamed(name)) if (accepts(entry)) found.add(entry);
+  }
   return new Set([...found].sort((a, b) => (a.boundName < b.boundName ? -1 : 1)));
 }
 
-/** Pieces of a text that could be names, the whole text first: split at spaces, quotes and brackets. */
+/** Pieces of a text that could be names: the whole text, runs of the characters of names, and their parts. */
 function nameLikeWords(text: string): Set<string> {
-  const words = new Set<string>();
-  const trimmed = text.trim();
-  if (trimmed !== "") words.add(trimmed);
-  for (const piece of text.split(/[\s,;"'`()[\]{}<>]+/u)) {
-    if (piece === "") continue;
-    words.add(piece);
-    words.add(piece.replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, ""));
-    // `select:get_handoff`, `tool=search`
-    for (const part of piece.split(/[:=]/)) if (part !== "") words.add(part);
+  const words = new Set<string>([text.trim()]);
+  for (const pattern of [ASCII_NAME, ANY_NAME]) {
+    for (const run of text.match(pattern) ?? []) {
+      words.add(run);
+      // A full stop at the end of a sentence, `select:get_handoff`, `tool=search`.
+      for (const part of run.split(/[.:/]/)) words.add(part);
+      words.add(trimPunctuation(run));
+    }
   }
   words.delete("");
   return words;
 }
 
-/** Up to three visible bound names that look like the text. */
+function trimPunctuation(run: string): string {
+  let [start, end] = [0, run.length];
+  while (start < end && PUNCTUATION.includes(run[start]!)) start += 1;
+  while (end > start && PUNCTUATION.includes(run[end - 1]!)) end -= 1;
+  return run.slice(start, end);
+}
+
+/** Names by version of a catalog: folded, with a mask of the letters they have. */
+const foldedNames = new WeakMap<Catalog, { readonly version: number; readonly names: readonly FoldedName[] }>();
+interface FoldedName {
+  readonly folded: string;
+  readonly letters: number;
+  readonly entry: ToolEntry;
+}
+
+/** Up to three visible bound names that look like the text; none for a text that is no name. */
 export function nearestNames(catalog: Catalog, text: string, accepts: (entry: ToolEntry) => boolean): string[] {
+  const wanted = fold(text.trim().slice(0, MAX_NAME_CHARS + 1));
+  if (wanted === "" || wanted.length > MAX_NAME_CHARS || /\s\S+\s/.test(wanted)) return [];
+  const letters = lettersOf(wanted);
   const names = new Map<string, string>();
-  for (const entry of catalog.tools()) {
-    if (!accepts(entry)) continue;
-    names.set(fold(entry.boundName), entry.boundName);
-    if (!names.has(fold(entry.toolName))) names.set(fold(entry.toolName), entry.boundName);
+  for (const name of namesOf(catalog)) {
+    const allowed = Math.max(1, Math.floor(Math.max(wanted.length, name.folded.length) / 3));
+    // Each edit changes at most two letters of the sets; most names are told apart without counting edits.
+    if (Math.abs(wanted.length - name.folded.length) > allowed || countBits(letters ^ name.letters) > 2 * allowed) continue;
+    if (accepts(name.entry) && !names.has(name.folded)) names.set(name.folded, name.entry.boundName);
   }
-  const wanted = fold(text.trim().slice(0, MAX_NAME_CHARS));
   return [...new Set(nearestOf(wanted, names.keys(), 6).map((name) => names.get(name)!))].slice(0, 3);
+}
+
+function namesOf(catalog: Catalog): readonly FoldedName[] {
+  const known = foldedNames.get(catalog);
+  if (known?.version === catalog.version) return known.names;
+  const names = [...catalog.tools()].flatMap((entry) =>
+    [entry.boundName, entry.toolName].map((name): FoldedName => {
+      const folded = fold(name);
+      return { folded, letters: lettersOf(folded), entry };
+    }),
+  );
+  foldedNames.set(catalog, { version: catalog.version, names });
+  return names;
+}
+
+function lettersOf(text: string): number {
+  let letters = 0;
+  for (let at = 0; at < text.length; at += 1) letters |= 1 << (text.charCodeAt(at) & 31);
+  return letters;
+}
+
+function countBits(value: number): number {
+  let count = 0;
+  for (let left = value; left !== 0; left &= left - 1) count += 1;
+  return count;
 }

@@ -37,10 +37,12 @@ const MAX_KNOWN = 50_000;
 function tokensOf(word: string): readonly string[] {
   const found = known.get(word);
   if (found !== undefined) return found;
+  // A copy: a piece of a text keeps the whole text in memory.
+  const copy = Buffer.from(word.slice(0, MAX_WORD_CHARS)).toString();
   const tokens: string[] = [];
-  addWord(tokens, word.slice(0, MAX_WORD_CHARS));
+  addWord(tokens, copy);
   if (known.size >= MAX_KNOWN) known.clear();
-  if (word.length <= MAX_WORD_CHARS) known.set(word, tokens);
+  if (word.length <= MAX_WORD_CHARS) known.set(copy, tokens);
   return tokens;
 }
 

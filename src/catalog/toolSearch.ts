@@ -4,11 +4,12 @@ import type { Rerank } from "../config/hubSchema.js";
 import type { Catalog } from "./catalog.js";
 import { namedTools, searchTools, type ToolMatches, type ToolQuery } from "./searchTools.js";
 import type { ToolEntry } from "./toolEntry.js";
-import { VectorIndex, type NearTool } from "./vectorIndex.js";
+import { MODEL_WAIT_MS, VectorIndex, withinMs, type NearTool } from "./vectorIndex.js";
 
 /** Rank constant of reciprocal rank fusion: the higher, the less the first places count. */
 const FUSION = 60;
 const CANDIDATES = 40;
+const MAX_MODEL_CHARS = 4_000;
 /* From here on a tool that shares no words with the query is an answer. */
 const MIN_SIMILARITY = 0.5;
 
@@ -51,13 +52,14 @@ export class ToolSearch {
     if (this.#vectors === undefined && rerank === undefined) return searchTools(catalog, { query, limit, accepts });
     const wide = Math.max(limit, CANDIDATES);
     const byWords = searchTools(catalog, { query, limit: wide, accepts });
-    const near = await this.#vectors?.nearest(query, wide, accepts);
+    const near = await this.#vectors?.nearest(query.slice(0, MAX_MODEL_CHARS), wide, accepts);
     const fused = near === undefined ? byWords.tools : fuse(byWords.tools, this.#entries(near, byWords.tools.length > 0));
     if (fused.length === 0) return byWords;
     const ordered = rerank === undefined ? fused : await this.#rerank(rerank, query, fused);
-    const named = namedTools(catalog, query, accepts);
-    const tools = new Set(ordered.slice(0, limit));
-    for (const entry of named) tools.add(entry);
+    // The catalog may have changed while a model was asked.
+    const isCurrent = (entry: ToolEntry): boolean => catalog.tool(entry.boundName) === entry && accepts(entry);
+    const tools = new Set(ordered.filter(isCurrent).slice(0, limit));
+    for (const entry of namedTools(catalog, query, accepts)) tools.add(entry);
     return { tools: [...tools], nearest: [] };
   }
 
@@ -76,9 +78,10 @@ export class ToolSearch {
       description,
     }));
     try {
-      const names = await rerank(query, candidates);
+      const names: unknown = await withinMs(Promise.resolve(rerank(query, candidates)), MODEL_WAIT_MS, "rerank");
+      if (!Array.isArray(names)) throw new TypeError("rerank returned no list of names");
       const byName = new Map(tools.map((entry) => [entry.boundName, entry]));
-      return [...new Set(names)].flatMap((name) => byName.get(name) ?? []);
+      return [...new Set(names as string[])].flatMap((name) => byName.get(name) ?? []);
     } catch (error) {
       this.#parts.onError(error);
       return tools;

@@ -5,6 +5,10 @@ import type { ToolEntry } from "./toolEntry.js";
 
 const BATCH = 64;
 const MAX_TEXT_CHARS = 1_000;
+/** How long a user's model may take for one query; the search then goes on without it. */
+export const MODEL_WAIT_MS = 5_000;
+/** After a failure the model is left alone for this long. */
+const RETRY_MS = 30_000;
 
 /** A tool that is near a query in meaning. */
 export interface NearTool {
@@ -24,6 +28,7 @@ export class VectorIndex {
   readonly #vectors = new Map<string, Float32Array>();
   #tools: readonly ToolEntry[] = [];
   #working: Promise<void> | undefined;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onError - Told when the model fails; once for each failing round. */
   constructor(embeddings: EmbeddingsInterface, onError: (error: unknown) => void) {
@@ -41,6 +46,10 @@ export class VectorIndex {
     this.#tools = [...tools];
     const hashes = new Set(this.#tools.map(({ hash }) => hash));
     for (const hash of this.#vectors.keys()) if (!hashes.has(hash)) this.#vectors.delete(hash);
+    this.#embed();
+  }
+
+  #embed(): void {
     this.#working ??= this.#embedAll().finally(() => {
       this.#working = undefined;
     });
@@ -53,10 +62,11 @@ export class VectorIndex {
 
   /** The tools nearest to a query, nearest first; `undefined` while there is no opinion. */
   async nearest(query: string, limit: number, accepts: (entry: ToolEntry) => boolean): Promise<NearTool[] | undefined> {
+    if (!this.isReady && Date.now() - this.#failedAtMs > RETRY_MS) this.#embed();
     if (!this.isReady || this.#tools.length === 0) return undefined;
     let wanted: Float32Array;
     try {
-      wanted = unit(await this.#embeddings.embedQuery(query));
+      wanted = unit(await withinMs(this.#embeddings.embedQuery(query), MODEL_WAIT_MS, "embedQuery"));
     } catch (error) {
       this.#onError(error);
       return undefined;
@@ -78,6 +88,7 @@ export class VectorIndex {
         const vectors = await this.#embeddings.embedDocuments(batch.map(textOf));
         batch.forEach(({ hash }, position) => this.#vectors.set(hash, unit(vectors[position]!)));
       } catch (error) {
+        this.#failedAtMs = Date.now();
         this.#onError(error);
         return;
       }
@@ -98,4 +109,17 @@ function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < a.length; at += 1) sum += a[at]! * b[at]!;
   return sum;
+}
+
+/** Settles with the promise, or rejects after a time. */
+export async function withinMs<Value>(promise: Promise<Value>, limitMs: number, what: string): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not answer within ${limitMs} ms`)), limitMs);
+  });
+  try {
+    return await Promise.race([promise, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,0 +1,35 @@
+import { digest } from "./hash.js";
+import { isSchemaObject, setOwn } from "./schemaWalk.js";
+import type { JsonSchema } from "./toolEntry.js";
+
+/* What Anthropic takes as the key of a parameter; one other key makes it refuse the whole request. */
+const LEGAL = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** The key a parameter has for the model: its own where that is legal, else a readable head and a short hash. */
+export function legalKey(key: string): string {
+  return LEGAL.test(key) ? key : `${key.replace(/[^a-zA-Z0-9_.-]+/g, "_").slice(0, 50)}_${digest(key, 8)}`;
+}
+
+/** A view whose parameters have legal keys. */
+export function withLegalKeys(view: JsonSchema): JsonSchema {
+  const { properties, required } = view;
+  if (!isSchemaObject(properties) || Object.keys(properties).every((key) => LEGAL.test(key))) return view;
+  const renamed: Record<string, unknown> = {};
+  for (const [key, schema] of Object.entries(properties)) setOwn(renamed, legalKey(key), schema);
+  return {
+    ...view,
+    properties: renamed,
+    ...(Array.isArray(required) ? { required: required.map((key) => legalKey(String(key))) } : {}),
+  };
+}
+
+/** Arguments by the server's own keys. Returns the value itself when no parameter was renamed. */
+export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
+  const { properties } = schema;
+  if (!isSchemaObject(properties) || !isSchemaObject(value)) return value;
+  const own = new Map(Object.keys(properties).flatMap((key) => (LEGAL.test(key) ? [] : [[legalKey(key), key] as const])));
+  if (own.size === 0) return value;
+  const restored: Record<string, unknown> = {};
+  for (const [key, inner] of Object.entries(value)) setOwn(restored, own.get(key) ?? key, inner);
+  return restored;
+}
