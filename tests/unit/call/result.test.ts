@@ -46,6 +46,19 @@ describe("toOutcome", () => {
     });
   });
 
+  it.each<[string, string, string, string | undefined]>([
+    ["a PNG called image/jpg", "image/jpg", "iVBORw0KGgoAAAAA", "data:image/png;base64,"],
+    ["a JPEG called image/png", "image/png", "/9j/4AAQSkZJRgAB", "data:image/jpeg;base64,"],
+    ["text called image/png", "image/png", "aGVsbG8gd29ybGQh", undefined],
+    ["no base64 at all", "image/png", "iVBORw0KGgo<>", undefined],
+  ])("says of %s what its data is", (_what, mimeType, data, url) => {
+    const { images, content } = outcome({ content: [{ type: "image", mimeType, data }] });
+    const urls = images.map(({ image_url }) => (image_url as { url: string }).url);
+    expect(urls).toEqual(url === undefined ? [] : [`${url}${data}`]);
+    expect(content).toContain(url === undefined ? "not shown" : "");
+    expect(content).not.toContain(data);
+  });
+
   it("puts no data of other blocks into the text and keeps them in the artifact", () => {
     const blocks = [
       { type: "audio", data: "aGVsbG8=", mimeType: "audio/wav" },

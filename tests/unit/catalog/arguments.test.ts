@@ -108,6 +108,16 @@ describe("checkArguments", () => {
     expect(check({ type: "object", properties: "broken" }, { a: 1 })).toEqual([]);
   });
 
+  it("is as lenient behind a reference to any place", () => {
+    const schema = {
+      ...object({ p: { $ref: "#/components/schemas/A" } }),
+      components: { schemas: { A: { type: "string", pattern: "^(a+)+$", nullable: true } } },
+    };
+    expect(check(schema, { p: `${"a".repeat(40)}!` })).toEqual([]);
+    expect(check(schema, { p: null })).toEqual([]);
+    expect(check(schema, { p: 1 })).not.toEqual([]);
+  });
+
   it("follows references that are not in $defs, with escapes", () => {
     const schema = object({
       headers: { type: "array", items: { type: "string" } },

@@ -2,6 +2,7 @@ import { Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 
 import { checkArguments } from "../../../src/catalog/checkArguments.js";
+import { withLegalKeys, withOwnKeys } from "../../../src/catalog/legalKeys.js";
 import { toModelSchema } from "../../../src/catalog/modelSchema.js";
 import { PROFILES, profileOf } from "../../../src/catalog/profiles.js";
 import { repairArguments } from "../../../src/catalog/repairArguments.js";
@@ -12,6 +13,42 @@ const object = (properties: object, more: object = {}): JsonSchema => ({ type: "
 const view = (schema: JsonSchema, profile: keyof typeof PROFILES = "generic") => toModelSchema(schema, PROFILES[profile]);
 const property = (schema: object, profile: keyof typeof PROFILES = "generic") =>
   (view(object({ p: schema }), profile)["properties"] as { p: unknown }).p;
+
+describe("hostile and unusual schemas", () => {
+  it.each<[string, object, unknown]>([
+    ["allOf with a reference", { allOf: [{ $ref: "#/$defs/E" }] }, { type: "string", enum: ["a", "b"] }],
+    [
+      "an object beside alternatives of what is required",
+      { type: "object", properties: { a: { type: "string" } }, anyOf: [{ required: ["a"] }] },
+      { type: "object", properties: { a: { type: "string" } } },
+    ],
+  ])("keeps the types of %s for Google", (_what, schema, expected) => {
+    const { properties } = view(object({ p: schema }, { $defs: { E: { type: "string", enum: ["a", "b"] } } }), "google");
+    const { p } = properties as { p: { anyOf?: readonly object[] } };
+    expect(p.anyOf?.[0] ?? p).toMatchObject(expected as object);
+  });
+
+  it("is soon done with alternatives that multiply", () => {
+    const schema = { ...object({ a: { type: "string" } }), anyOf: Array.from({ length: 6 }, () => ({ $ref: "#" })) };
+    expect(JSON.stringify(view(schema as JsonSchema)).length).toBeLessThan(20_000);
+  });
+
+  it("drops keywords whose value is none, in the view and in the check", () => {
+    expect(property({ type: "number", maximum: null, minimum: "1" })).toEqual({ type: "number" });
+    expect(checkArguments(object({ p: { type: "number", maximum: null } }), { p: 5 }, "no-value")).toEqual([]);
+  });
+
+  it("gives a key that a provider refuses a legal one, and takes arguments back by the server's own", () => {
+    const schema = object({ "filter[id]": { type: "string" }, plain: {} }, { required: ["filter[id]"] });
+    const { properties, required } = withLegalKeys(view(schema)) as { properties: object; required: string[] };
+    const [renamed = ""] = Object.keys(properties);
+    expect(renamed).toMatch(/^filter_id_[a-z0-9_]*$/);
+    expect(required).toEqual([renamed]);
+    expect(withOwnKeys(schema, { [renamed]: "1", plain: 2 })).toEqual({ "filter[id]": "1", plain: 2 });
+    const untouched = { plain: 2 };
+    expect(withOwnKeys(object({ plain: {} }), untouched)).toBe(untouched);
+  });
+});
 
 describe("the generic view", () => {
   it.each<[string, object, unknown]>([

@@ -70,6 +70,20 @@ describe("searchTools", () => {
     );
   });
 
+  it.each<[string, string, string]>([
+    ["between words of another script", "get_weather", "天気はget_weatherで調べて"],
+    ["far behind in a long text", "get_weather", `${"word ".repeat(2_000)}get_weather`],
+    ["in a script of its own", "天気を調べる", "天気を調べる を使って"],
+    ["with a space in it", "Get Weather", "call Get Weather for Rome"],
+  ])("finds a name %s", (_where, name, query) => {
+    const { tools } = searchTools(catalogOf({ a: [...noise(50, "word call Rome"), name] }).catalog, {
+      query,
+      limit: 3,
+      accepts: () => true,
+    });
+    expect(tools.map(({ toolName }) => toolName)).toContain(name);
+  });
+
   it("never returns what is not accepted or was removed, and does not depend on the order of loading", () => {
     const tools = ["read_file", "write_file", "delete_file"];
     const { catalog, put } = catalogOf({ a: tools, b: tools });

@@ -1,4 +1,5 @@
 import { Embeddings } from "@langchain/core/embeddings";
+import { jest } from "@jest/globals";
 import fc from "fast-check";
 
 import { ToolSearch } from "../../../src/catalog/toolSearch.js";
@@ -71,6 +72,25 @@ describe("searching by meaning", () => {
     await search.settled();
     embeddings.fails = true;
     expect(names(await search.find({ query: "pay cash", ...all }))[0]).toBe("pay");
+    expect(errors).toHaveLength(1);
+  });
+
+  it("waits for a model only so long, and says so", async () => {
+    const { catalog } = catalogOf({ a: tools });
+    const embeddings = new SmallModel();
+    const errors: unknown[] = [];
+    const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
+    search.update();
+    await search.settled();
+    embeddings.embedQuery = () => new Promise(() => undefined);
+    jest.useFakeTimers();
+    try {
+      const found = search.find({ ...all, query: "pay cash" });
+      await jest.advanceTimersByTimeAsync(5_000);
+      expect(names(await found)[0]).toBe("pay");
+    } finally {
+      jest.useRealTimers();
+    }
     expect(errors).toHaveLength(1);
   });
 });
