@@ -73,6 +73,9 @@ function toServers(servers: unknown, path: string): Record<string, McpServerEntr
   const result: Record<string, McpServerEntry> = {};
   for (const [serverName, entry] of named) {
     if (!isRecord(entry)) throw new McpConfigError(`"${path}": server "${serverName}" is not an object.`, { serverName });
+    if (serverName === "__proto__") {
+      throw new McpConfigError(`"${path}": a server cannot be called "__proto__". Rename it.`, { serverName });
+    }
     if (Object.hasOwn(result, serverName)) {
       throw new McpConfigError(`"${path}": two servers are named "${serverName}". Rename one.`, { serverName });
     }

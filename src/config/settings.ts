@@ -136,12 +136,15 @@ const OUTPUT_HANDLING =
 export function resolveHubOptions(options: McpHubOptions | Record<string, McpServerEntry>): HubSettings {
   const written = withServers(options);
   refuseOutputHandling(written);
+  // The schema would drop it without a word.
+  if (Object.hasOwn(written.mcpServers ?? {}, "__proto__")) {
+    throw new McpConfigError('McpHub options: a server cannot be called "__proto__". Rename it.');
+  }
   const parsed = parseOptions(hubOptionsSchema, written, "McpHub options");
   const names = Object.keys(parsed.mcpServers);
   if (names.length === 0) {
     throw new McpConfigError('McpHub options: "mcpServers" is empty. Give at least one server.');
   }
-  if (names.includes("__proto__")) throw new McpConfigError('McpHub options: a server cannot be called "__proto__". Rename it.');
   const servers = new Map<string, ServerSettings>();
   for (const [serverName, entry] of Object.entries(parsed.mcpServers)) {
     servers.set(serverName, serverSettings(serverName, entry, transportSettings(serverName, entry), parsed));

@@ -50,6 +50,11 @@ describe("parseMcpConfig", () => {
       },
       /two servers are named "a"/,
     ],
+    [
+      "a server called __proto__",
+      JSON.parse('{"mcpServers":{"a":{"command":"node"},"__proto__":{"command":"node"}}}'),
+      /cannot be called "__proto__"/,
+    ],
     ["a server that is no object", { mcpServers: { a: "x" } }, /server "a" is not an object/],
   ])("refuses %s", (_what, content, message) => {
     expect(() => parseMcpConfig(content, "f")).toThrow(message);

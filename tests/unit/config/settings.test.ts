@@ -44,6 +44,11 @@ describe("resolveHubOptions", () => {
     ],
     ["a wrong type", { mcpServers: { s: { command: 5 } } }, /"mcpServers\.s\.command" is 5: .*expected string/],
     ["a negative duration", { mcpServers: { s: server }, connectTimeoutMs: -1 }, /"connectTimeoutMs" is -1/],
+    [
+      "a server called __proto__",
+      JSON.parse('{"mcpServers":{"s":{"command":"node"},"__proto__":{"command":"node"}}}'),
+      /cannot be called "__proto__"/,
+    ],
     ["no servers", { mcpServers: {} }, /"mcpServers" is empty/],
     ["no mcpServers", { startup: "lazy" }, /"mcpServers" is missing/],
     ["no options", undefined, /must be an object/],

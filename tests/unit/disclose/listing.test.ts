@@ -106,7 +106,11 @@ describe("renderListing", () => {
     const server = fc.uniqueArray(fc.record({ name, description }), { selector: ({ name: key }) => key, maxLength: 30 });
     fc.assert(
       fc.property(
-        fc.dictionary(fc.stringMatching(/^[a-zA-Z0-9 _.-]{1,30}$/), server, { maxKeys: 12, minKeys: 1 }),
+        fc.dictionary(
+          fc.stringMatching(/^[a-zA-Z0-9 _.-]{1,30}$/).filter((serverName) => serverName !== "__proto__"),
+          server,
+          { maxKeys: 12, minKeys: 1 },
+        ),
         fc.integer({ min: 300, max: 3_000 }),
         description,
         (servers, budgetChars, instructions) => {
