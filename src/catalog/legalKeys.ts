@@ -25,11 +25,23 @@ export function withLegalKeys(view: JsonSchema): JsonSchema {
 
 /** Arguments by the server's own keys. Returns the value itself when no parameter was renamed. */
 export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
-  const { properties } = schema;
-  if (!isSchemaObject(properties) || !isSchemaObject(value)) return value;
-  const own = new Map(Object.keys(properties).flatMap((key) => (LEGAL.test(key) ? [] : [[legalKey(key), key] as const])));
-  if (own.size === 0) return value;
+  const own = ownKeys(schema);
+  if (own.size === 0 || !isSchemaObject(value)) return value;
   const restored: Record<string, unknown> = {};
   for (const [key, inner] of Object.entries(value)) setOwn(restored, own.get(key) ?? key, inner);
   return restored;
+}
+
+const OWN_KEYS = new WeakMap<JsonSchema, ReadonlyMap<string, string>>();
+
+/** The server's own key by the legal one, of the parameters that were renamed. Found once per schema. */
+function ownKeys(schema: JsonSchema): ReadonlyMap<string, string> {
+  let own = OWN_KEYS.get(schema);
+  if (own === undefined) {
+    const { properties } = schema;
+    const keys = isSchemaObject(properties) ? Object.keys(properties).filter((key) => !LEGAL.test(key)) : [];
+    own = new Map(keys.map((key) => [legalKey(key), key]));
+    OWN_KEYS.set(schema, own);
+  }
+  return own;
 }
