@@ -7,7 +7,7 @@ import * as z from "zod";
 
 import { checkArguments, describeParameters } from "../catalog/checkArguments.js";
 import type { Catalog } from "../catalog/catalog.js";
-import { withinMs } from "../catalog/vectorIndex.js";
+import { withinMs } from "../catalog/withinMs.js";
 import { withOwnKeys } from "../catalog/legalKeys.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";

@@ -4,7 +4,8 @@ import type { Rerank } from "../config/hubSchema.js";
 import type { Catalog } from "./catalog.js";
 import { namedTools, searchTools, type ToolMatches, type ToolQuery } from "./searchTools.js";
 import type { ToolEntry } from "./toolEntry.js";
-import { MODEL_WAIT_MS, VectorIndex, withinMs, type NearTool } from "./vectorIndex.js";
+import { OptionalModel } from "./optionalModel.js";
+import { VectorIndex, type NearTool } from "./vectorIndex.js";
 
 /** Rank constant of reciprocal rank fusion: the higher, the less the first places count. */
 const FUSION = 60;
@@ -30,6 +31,7 @@ export interface ToolSearchParts {
 export class ToolSearch {
   readonly #parts: ToolSearchParts;
   readonly #vectors: VectorIndex | undefined;
+  readonly #reranker = new OptionalModel();
 
   constructor(parts: ToolSearchParts) {
     this.#parts = parts;
@@ -55,7 +57,7 @@ export class ToolSearch {
     const near = await this.#vectors?.nearest(query.slice(0, MAX_MODEL_CHARS), wide, accepts);
     const fused = near === undefined ? byWords.tools : fuse(byWords.tools, this.#entries(near, byWords.tools.length > 0));
     if (fused.length === 0) return byWords;
-    const ordered = rerank === undefined ? fused : await this.#rerank(rerank, query, fused);
+    const ordered = rerank === undefined || this.#reranker.isLeftAlone ? fused : await this.#rerank(rerank, query, fused);
     // The catalog may have changed while a model was asked.
     const isCurrent = (entry: ToolEntry): boolean => catalog.tool(entry.boundName) === entry && accepts(entry);
     const tools = new Set(ordered.filter(isCurrent).slice(0, limit));
@@ -78,7 +80,7 @@ export class ToolSearch {
       description,
     }));
     try {
-      const names: unknown = await withinMs(Promise.resolve(rerank(query, candidates)), MODEL_WAIT_MS, "rerank");
+      const names: unknown = await this.#reranker.ask("rerank", () => rerank(query, candidates));
       if (!Array.isArray(names)) throw new TypeError("rerank returned no list of names");
       const byName = new Map(tools.map((entry) => [entry.boundName, entry]));
       return [...new Set(names as string[])].flatMap((name) => byName.get(name) ?? []);

@@ -1,14 +1,11 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 
+import { OptionalModel, RETRY_MS } from "./optionalModel.js";
 import { cut } from "./text.js";
 import type { ToolEntry } from "./toolEntry.js";
 
 const BATCH = 64;
 const MAX_TEXT_CHARS = 1_000;
-/** How long a user's model may take for one query; the search then goes on without it. */
-export const MODEL_WAIT_MS = 5_000;
-/** After a failure the model is left alone for this long. */
-const RETRY_MS = 30_000;
 
 /** A tool that is near a query in meaning. */
 export interface NearTool {
@@ -24,6 +21,7 @@ export interface NearTool {
  */
 export class VectorIndex {
   readonly #embeddings: EmbeddingsInterface;
+  readonly #query = new OptionalModel();
   readonly #onError: (error: unknown) => void;
   readonly #vectors = new Map<string, Float32Array>();
   #tools: readonly ToolEntry[] = [];
@@ -63,10 +61,10 @@ export class VectorIndex {
   /** The tools nearest to a query, nearest first; `undefined` while there is no opinion. */
   async nearest(query: string, limit: number, accepts: (entry: ToolEntry) => boolean): Promise<NearTool[] | undefined> {
     if (!this.isReady && Date.now() - this.#failedAtMs > RETRY_MS) this.#embed();
-    if (!this.isReady || this.#tools.length === 0) return undefined;
+    if (!this.isReady || this.#tools.length === 0 || this.#query.isLeftAlone) return undefined;
     let wanted: Float32Array;
     try {
-      wanted = unit(await withinMs(this.#embeddings.embedQuery(query), MODEL_WAIT_MS, "embedQuery"));
+      wanted = unit(await this.#query.ask("embedQuery", () => this.#embeddings.embedQuery(query)));
     } catch (error) {
       this.#onError(error);
       return undefined;
@@ -109,17 +107,4 @@ function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < a.length; at += 1) sum += a[at]! * b[at]!;
   return sum;
-}
-
-/** Settles with the promise, or rejects after a time. */
-export async function withinMs<Value>(promise: Promise<Value>, limitMs: number, what: string): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} did not answer within ${limitMs} ms`)), limitMs);
-  });
-  try {
-    return await Promise.race([promise, limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -75,23 +75,34 @@ describe("searching by meaning", () => {
     expect(errors).toHaveLength(1);
   });
 
-  it("waits for a model only so long, and says so", async () => {
+  it("waits for a model only so long, says so, and leaves it alone for a while", async () => {
     const { catalog } = catalogOf({ a: tools });
     const embeddings = new SmallModel();
     const errors: unknown[] = [];
     const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
     search.update();
     await search.settled();
-    embeddings.embedQuery = () => new Promise(() => undefined);
+    let asked = 0;
+    embeddings.embedQuery = () => {
+      asked += 1;
+      return new Promise(() => undefined);
+    };
     jest.useFakeTimers();
     try {
       const found = search.find({ ...all, query: "pay cash" });
       await jest.advanceTimersByTimeAsync(5_000);
       expect(names(await found)[0]).toBe("pay");
+      expect(names(await search.find({ ...all, query: "pay cash" }))[0]).toBe("pay");
+      expect(asked).toBe(1);
+      jest.advanceTimersByTime(30_000);
+      const later = search.find({ ...all, query: "pay cash" });
+      await jest.advanceTimersByTimeAsync(5_000);
+      await later;
+      expect(asked).toBe(2);
     } finally {
       jest.useRealTimers();
     }
-    expect(errors).toHaveLength(1);
+    expect(errors).toHaveLength(2);
   });
 });
 
