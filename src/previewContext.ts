@@ -1,7 +1,6 @@
 import type { BaseMessage } from "@langchain/core/messages";
 
-import { agentOptionsSchema, type McpAgentOptions } from "./config/agentOptions.js";
-import { parseOptions } from "./config/parseOptions.js";
+import { agentOptionsSchema, parseAgentOptions, type McpAgentOptions } from "./config/agentOptions.js";
 import { Disclosure } from "./disclosure.js";
 import { McpConfigError } from "./errors.js";
 import type { McpHub } from "./hub.js";
@@ -32,9 +31,8 @@ export async function previewContext(
   if (option !== undefined) {
     throw new McpConfigError(`previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`);
   }
-  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, "previewContext options");
+  const disclosure = new Disclosure(hub, parseAgentOptions(options, "previewContext options"));
   const messages = state.messages ?? [];
-  const disclosure = new Disclosure(hub, { servers, tools, listing, search, budgets });
   const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true });
   const known = new Set(messages);
   return {

@@ -91,7 +91,7 @@ export class Catalog {
 
   /** The tool of a server by its raw name. */
   toolOf(serverName: string, toolName: string): ToolEntry | undefined {
-    return [...(this.#byToolName.get(toolName) ?? [])].find((entry) => entry.serverName === serverName);
+    return this.toolsNamed(toolName).find((entry) => entry.serverName === serverName);
   }
 
   /** Tools of any server with this raw name. */

@@ -1,7 +1,7 @@
 import { Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 
-import { isKeywordValue } from "./keywordValues.js";
-import { isSchemaObject, mapSchema, resolvePointer } from "./schemaWalk.js";
+import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
+import { isSchemaObject, mapSchema, requiredOf, resolvePointer } from "./schemaWalk.js";
 import { cut, oneLine } from "./text.js";
 import type { JsonSchema } from "./toolEntry.js";
 
@@ -9,7 +9,6 @@ import type { JsonSchema } from "./toolEntry.js";
 const validators = new Map<string, Validator | undefined>();
 const MAX_VALIDATORS = 512;
 const MAX_PROBLEMS = 5;
-const TYPES = new Set<unknown>(["string", "number", "integer", "boolean", "array", "object", "null"]);
 
 /**
  * Checks arguments against the server's original schema.
@@ -109,7 +108,7 @@ const IGNORED = [
 function relax(copy: Record<string, unknown>): unknown {
   for (const [keyword, value] of Object.entries(copy)) if (!isKeywordValue(keyword, value)) delete copy[keyword];
   // Written by servers that mean another dialect: the server decides.
-  if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => TYPES.has(type))) delete copy["type"];
+  if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => JSON_TYPES.has(type))) delete copy["type"];
   if (
     copy["required"] !== undefined &&
     !(Array.isArray(copy["required"]) && copy["required"].every((name) => typeof name === "string"))
@@ -158,7 +157,7 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
 export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
   const properties = schema["properties"];
   if (!isSchemaObject(properties) || Object.keys(properties).length === 0) return "no arguments";
-  const required = new Set(Array.isArray(schema["required"]) ? (schema["required"] as unknown[]) : []);
+  const required = new Set(requiredOf(schema));
   const parts = Object.entries(properties).map(
     ([name, property]) => `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
   );

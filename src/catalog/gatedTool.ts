@@ -3,8 +3,7 @@ import type { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { StructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
 
-import type { ToolAnnotations } from "./toolEntry.js";
-import type { JsonSchema } from "./toolEntry.js";
+import type { JsonSchema, ToolAnnotations } from "./toolEntry.js";
 
 /** Metadata of a bound tool of an MCP server. */
 export interface McpToolMetadata extends Record<string, unknown> {

@@ -1,4 +1,4 @@
-import { dereference, isSchemaObject } from "./schemaWalk.js";
+import { dereference, isSchemaObject, requiredOf } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 const COMPOSITION = ["anyOf", "oneOf", "allOf"] as const;
@@ -66,10 +66,6 @@ class Alternatives {
     });
     return Object.fromEntries(entries);
   }
-}
-
-function requiredOf(schema: JsonSchema): string[] {
-  return Array.isArray(schema["required"]) ? schema["required"].filter((name): name is string => typeof name === "string") : [];
 }
 
 function without(schema: JsonSchema, keywords: readonly string[]): Record<string, unknown> {

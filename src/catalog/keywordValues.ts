@@ -1,3 +1,6 @@
+/** The types of JSON Schema. */
+export const JSON_TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean", "array", "object", "null"]);
+
 const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
 const isCount = (value: unknown): boolean => isNumber(value) && (value as number) >= 0;
 const isText = (value: unknown): boolean => typeof value === "string";
@@ -37,5 +40,5 @@ const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 /** False for a keyword with a value that means nothing, such as `maxLength: null`: it is as good as not written. */
 export function isKeywordValue(keyword: string, value: unknown): boolean {
-  return TESTS[keyword]?.(value) ?? true;
+  return !Object.hasOwn(TESTS, keyword) || TESTS[keyword]!(value);
 }

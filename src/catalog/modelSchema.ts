@@ -1,6 +1,6 @@
 import { hoistRoot } from "./hoistRoot.js";
 import { toOpenApi } from "./openApiSchema.js";
-import { isKeywordValue } from "./keywordValues.js";
+import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
 import { withLegalKeys } from "./legalKeys.js";
 import { PROFILES, type SchemaProfile } from "./profiles.js";
 import { isSchemaObject, MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
@@ -15,8 +15,7 @@ const KEPT = new Set(
     "unevaluatedProperties unevaluatedItems deprecated readOnly writeOnly"
   ).split(" "),
 );
-const TYPES = new Set(["string", "number", "integer", "boolean", "array", "object", "null"]);
-/** Schemas beyond this many are taken as any value, so that a hostile schema cannot cost much. */
+/** Most schemas converted; of those beyond only the type is kept, so that a hostile one cannot cost much. */
 const MAX_NODES = 20_000;
 const MAX_INLINED_NODES = 3_000;
 
@@ -199,7 +198,7 @@ function anyOf(members: readonly unknown[]): unknown {
 }
 
 function validTypes(value: unknown): unknown {
-  const types = [...new Set([value].flat().filter((type) => typeof type === "string" && TYPES.has(type)))];
+  const types = [...new Set([value].flat().filter((type) => JSON_TYPES.has(type)))];
   return types.length === 0 ? undefined : types.length === 1 ? types[0] : types;
 }
 

@@ -1,4 +1,4 @@
-import { isSchemaObject, setOwn } from "./schemaWalk.js";
+import { isSchemaObject, requiredOf, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /* What Gemini's `Schema` object has. */
@@ -88,7 +88,7 @@ function merge(a: Record<string, unknown>, b: Record<string, unknown>): Record<s
     ...(isSchemaObject(a["properties"]) ? a["properties"] : {}),
     ...(isSchemaObject(inner["properties"]) ? inner["properties"] : {}),
   };
-  const required = [a["required"], inner["required"]].flatMap((names) => (Array.isArray(names) ? (names as unknown[]) : []));
+  const required = [a, inner].flatMap(requiredOf);
   const types = [inner["type"], a["type"]].filter((type) => type !== undefined);
   return {
     ...inner,
@@ -165,9 +165,7 @@ function shape(result: Record<string, unknown>, schema: Record<string, unknown>,
   delete result["required"];
   const converted: Record<string, unknown> = {};
   for (const [name, inner] of Object.entries(properties)) setOwn(converted, name, convert(inner));
-  const required = Array.isArray(schema["required"])
-    ? schema["required"].filter((name) => Object.hasOwn(converted, String(name)))
-    : [];
+  const required = requiredOf(schema).filter((name) => Object.hasOwn(converted, name));
   // An object without properties must not say so.
   if (Object.keys(converted).length > 0) result["properties"] = converted;
   if (required.length > 0) result["required"] = required;

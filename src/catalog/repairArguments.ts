@@ -1,5 +1,5 @@
 import { hoistRoot } from "./hoistRoot.js";
-import { dereference, isSchemaObject, MAX_SCHEMA_DEPTH, setOwn } from "./schemaWalk.js";
+import { dereference, isSchemaObject, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /**
@@ -53,8 +53,8 @@ function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string
     const repaired = repairValue(root, propertySchema, value[key], depth + 1);
     if (repaired !== value[key]) set(key, repaired);
   }
-  for (const key of Array.isArray(schema["required"]) ? (schema["required"] as unknown[]) : []) {
-    if (typeof key !== "string" || Object.hasOwn(result, key) || !Object.hasOwn(properties, key)) continue;
+  for (const key of requiredOf(schema)) {
+    if (Object.hasOwn(result, key) || !Object.hasOwn(properties, key)) continue;
     const property = dereference(root, properties[key]);
     if (isSchemaObject(property) && Object.hasOwn(property, "default")) set(key, property["default"]);
   }

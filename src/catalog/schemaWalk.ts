@@ -56,6 +56,11 @@ function mapKeyword(keyword: string, value: unknown, map: (inner: unknown) => un
   return value;
 }
 
+/** The names a schema requires; what is no name is left out. */
+export function requiredOf({ required }: JsonSchema): string[] {
+  return Array.isArray(required) ? required.filter((name): name is string => typeof name === "string") : [];
+}
+
 /** Sets an own property, also one called `__proto__`, without touching the prototype. */
 export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
   if (key === "__proto__") Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });

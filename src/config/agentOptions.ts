@@ -1,6 +1,7 @@
 import * as z from "zod";
 
 import { budgetShape } from "./hubSchema.js";
+import { parseOptions } from "./parseOptions.js";
 
 /** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. */
 export const agentOptionsSchema = z.strictObject({
@@ -17,3 +18,14 @@ export const agentOptionsSchema = z.strictObject({
 
 /** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. Budgets default to those of the hub. */
 export type McpAgentOptions = z.input<typeof agentOptionsSchema>;
+
+/**
+ * Checks the options of an agent, and puts its budgets apart.
+ *
+ * @param subject - Begins the message of an error.
+ * @throws {McpConfigError} for unknown or wrong options.
+ */
+export function parseAgentOptions(options: McpAgentOptions, subject: string) {
+  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, subject);
+  return { servers, tools, listing, search, budgets };
+}

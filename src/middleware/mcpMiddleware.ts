@@ -3,8 +3,7 @@ import { Command, isCommand } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 
 import { originOf } from "../call/boundTool.js";
-import { agentOptionsSchema, type McpAgentOptions } from "../config/agentOptions.js";
-import { parseOptions } from "../config/parseOptions.js";
+import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import { isWrappableClient, type WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure, type RunRoute } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
@@ -27,14 +26,14 @@ import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js
  * const agent = createAgent({ model, middleware: [mcpMiddleware(client)] });
  */
 export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
-  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, "mcpMiddleware options");
+  const parsed = parseAgentOptions(options, "mcpMiddleware options");
   if (!(hubOrClient instanceof McpHub) && !isWrappableClient(hubOrClient)) {
     throw new McpConfigError(
       "mcpMiddleware(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write mcpMiddleware(new McpHub(configuration)).",
     );
   }
   const hub = hubOrClient instanceof McpHub ? hubOrClient : McpHub.wrap(hubOrClient);
-  const disclosure = new Disclosure(hub, { servers, tools, listing, search, budgets });
+  const disclosure = new Disclosure(hub, parsed);
 
   return createMiddleware({
     name: "mcpMiddleware",

@@ -36,6 +36,17 @@ const all = { limit: 3, accepts: () => true };
 const names = ({ tools: found }: { readonly tools: readonly { readonly toolName: string }[] }) =>
   found.map(({ toolName }) => toolName);
 
+/** A search whose vectors are there, with its model and what it reported. */
+async function embeddedSearch() {
+  const { catalog } = catalogOf({ a: tools });
+  const embeddings = new SmallModel();
+  const errors: unknown[] = [];
+  const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
+  search.update();
+  await search.settled();
+  return { search, embeddings, errors };
+}
+
 describe("searching by meaning", () => {
   it("finds what shares no words, once the vectors are there, and embeds each text once", async () => {
     const { catalog, put } = catalogOf({ a: tools });
@@ -55,33 +66,20 @@ describe("searching by meaning", () => {
   });
 
   it("fuses both rankings and keeps tools that are named", async () => {
-    const { catalog } = catalogOf({ a: tools });
-    const search = new ToolSearch({ catalog, embeddings: new SmallModel(), rerank: undefined, onError: () => undefined });
-    search.update();
-    await search.settled();
+    const { search } = await embeddedSearch();
     const found = names(await search.find({ query: "weather, then use other", limit: 2, accepts: () => true }));
     expect(found).toEqual(expect.arrayContaining(["get_forecast", "other"]));
   });
 
   it("goes on by words when the model fails, and says so", async () => {
-    const { catalog } = catalogOf({ a: tools });
-    const embeddings = new SmallModel();
-    const errors: unknown[] = [];
-    const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
-    search.update();
-    await search.settled();
+    const { search, embeddings, errors } = await embeddedSearch();
     embeddings.fails = true;
     expect(names(await search.find({ query: "pay cash", ...all }))[0]).toBe("pay");
     expect(errors).toHaveLength(1);
   });
 
   it("waits for a model only so long, says so, and leaves it alone for a while", async () => {
-    const { catalog } = catalogOf({ a: tools });
-    const embeddings = new SmallModel();
-    const errors: unknown[] = [];
-    const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
-    search.update();
-    await search.settled();
+    const { search, embeddings, errors } = await embeddedSearch();
     let asked = 0;
     embeddings.embedQuery = () => {
       asked += 1;
