@@ -1,7 +1,19 @@
 export { DEFAULTS } from "./config/defaults.js";
+export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
 export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore } from "./config/hubSchema.js";
 export { loadMcpConfig } from "./config/loadMcpConfig.js";
+export type {
+  DecisionKind,
+  McpRunContext,
+  PermissionTier,
+  PolicyAnswer,
+  PolicyFunction,
+  PolicyOptions,
+  PolicyRequest,
+  ToolClass,
+  ToolOverride,
+} from "./config/policySchema.js";
 export type { McpServerEntry, WrappedServerEntry } from "./config/serverSchema.js";
 export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
@@ -14,6 +26,6 @@ export type { ServerStatus } from "./connect/status.js";
 export type { ViewOptions } from "./disclose/view.js";
 export * from "./errors.js";
 export type { ConnectionState, McpEventName, McpEvents, RunOrigin, WarningCode } from "./events.js";
-export { McpHub, type ConnectReport, type FoundTool } from "./hub.js";
+export { McpHub, type ConnectReport, type FoundTool, type OperationOptions } from "./hub.js";
 export { previewContext, type ContextPreview } from "./previewContext.js";
 export { mcpStateSchema, type McpActivation, type McpThreadState, type Promotion } from "./state.js";

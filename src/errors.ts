@@ -11,6 +11,9 @@ export type McpErrorCode =
   | "SESSION_LOST"
   | "CLOSED"
   | "AUTH_REQUIRED"
+  | "POLICY_DENIED"
+  | "APPROVAL_REQUIRED"
+  | "APPROVAL_REFUSED"
   | "NOT_FOUND"
   | "INVALID_ARGUMENTS"
   | "SERVER_ERROR";
@@ -84,6 +87,29 @@ export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "a
 
   constructor(message: string, details?: McpErrorDetails) {
     super("AUTH_REQUIRED", message, details);
+  }
+}
+
+/** Codes of {@link McpPolicyError}. */
+export type McpPolicyErrorCode = Extract<McpErrorCode, "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED">;
+
+/** The policy refused an operation, or a person has to be asked and was not, or said no. Nothing was sent. */
+export class McpPolicyError extends mcpErrors.brand(McpMiddlewareError, "policy") {
+  override readonly name = "McpPolicyError";
+  declare readonly code: McpPolicyErrorCode;
+  /** Why, for people: the rule, tier, override or function. */
+  readonly reason: string;
+  /** True when the operation is denied whatever its arguments are; a model is then told that it does not exist. */
+  readonly isHidden: boolean;
+
+  constructor(
+    code: McpPolicyErrorCode,
+    message: string,
+    details: McpErrorDetails & { readonly reason: string; readonly isHidden?: boolean },
+  ) {
+    super(code, message, details);
+    this.reason = details.reason;
+    this.isHidden = details.isHidden ?? false;
   }
 }
 

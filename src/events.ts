@@ -26,6 +26,9 @@ export type WarningCode =
   | "WRAPPED_CLIENT_THROWS"
   | "RESULT_NOT_STORED"
   | "SEARCH_MODEL_FAILED"
+  | "TIER_WITHOUT_CLASSES"
+  | "RULE_WITHOUT_SERVER"
+  | "NOBODY_TO_ASK"
   | "LISTENER_FAILED"
   | "CALLBACK_FAILED";
 
@@ -61,6 +64,29 @@ export interface McpEvents {
     readonly status: "success" | "error";
     readonly chars: number;
   };
+  /** The policy decided about an operation that someone wants, or a person answered. */
+  policy: RunOrigin & {
+    /** As rules name it: `mcp:call:<server>:<tool>` and so on. */
+    readonly permission: string;
+    readonly operation: "call" | "invoke" | "read" | "list";
+    readonly serverName: string;
+    /** Tool, prompt or URI. */
+    readonly target: string;
+    readonly class: "read" | "write" | "destructive";
+    readonly decision: "allow" | "ask" | "deny";
+    readonly reason: string;
+    /** The rule, tier, override or function that decided. */
+    readonly decidedBy: string;
+    readonly toolCallId?: string | undefined;
+    /** Of a decision `ask` that was answered; `"refuse"`: nobody could be asked, or the answer could not be read. */
+    readonly answer?: "approve" | "edit" | "reject" | "refuse" | undefined;
+    readonly answeredBy?: string | undefined;
+    /** `context.user` of the run. */
+    readonly user?: unknown;
+    readonly argumentsDigest: string;
+    /** With `audit: "arguments"`. */
+    readonly arguments?: unknown;
+  };
   /** A server reported progress of a call. */
   progress: RunOrigin & {
     readonly serverName: string;
@@ -83,6 +109,7 @@ const EVENT_NAMES: readonly string[] = [
   "catalog",
   "search",
   "call",
+  "policy",
   "progress",
   "log",
   "context",

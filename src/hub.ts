@@ -3,30 +3,34 @@ import { isDeepStrictEqual } from "node:util";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import pLimit from "p-limit";
 
-import { boundTool } from "./call/boundTool.js";
-import { Gate } from "./call/gate.js";
+import { tellNotification, tellState } from "./call/adapterCallbacks.js";
+import { BoundTools } from "./call/boundTools.js";
+import { Gate, type CallRequest, type JudgedCall } from "./call/gate.js";
+import { Permits, type Asker } from "./call/permits.js";
 import type { CallOutcome } from "./call/result.js";
 import { Catalog, type ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
-import { PROFILES, type SchemaProfile } from "./catalog/profiles.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
 import { takeListing } from "./catalog/takeListing.js";
-import type { ToolEntry } from "./catalog/toolEntry.js";
+import type { OnAsk } from "./config/askSchema.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
+import { parseOptions } from "./config/parseOptions.js";
+import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
-import type { State } from "./connect/connection.js";
 import { openManaged } from "./connect/openManaged.js";
 import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
 import { ConnectionPool } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { statusOf, type ServerStatus } from "./connect/status.js";
-import { View, type ViewOptions } from "./disclose/view.js";
+import type { ViewOptions } from "./disclose/view.js";
+import { findShown } from "./disclose/search.js";
+import { Views } from "./disclose/views.js";
 import { McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "./errors.js";
-import { HubEvents, type McpEventName, type McpEvents } from "./events.js";
-import { allowAll } from "./policy/decide.js";
-import { tellCallbacks } from "./call/adapterCallbacks.js";
+import { HubEvents, type ConnectionState, type McpEventName, type McpEvents } from "./events.js";
+import { Policy } from "./policy/policy.js";
+import { warnAboutPolicy } from "./policy/warnings.js";
 
 /** What `connect()` achieved. */
 export interface ConnectReport {
@@ -45,6 +49,15 @@ export interface FoundTool {
   readonly toolName: string;
   /** The server's own description. Untrusted. */
   readonly description: string;
+}
+
+/** Who an operation of the hub is for, and how a person is asked when the policy says so. */
+export interface OperationOptions {
+  /** What policy, scopes and workspaces are decided for. Default: nobody in particular. */
+  readonly context?: McpRunContext;
+  readonly signal?: AbortSignal;
+  /** Asks a person. Without it an operation that has to be asked is refused. */
+  readonly onAsk?: OnAsk;
 }
 
 /** Hubs of wrapped clients: one for each client object, however many agents are given it. */
@@ -67,11 +80,13 @@ export class McpHub {
   readonly #events: HubEvents;
   readonly #catalog: Catalog;
   readonly #pool: ConnectionPool;
+  readonly #permits: Permits;
   readonly #gate: Gate;
   readonly #search: ToolSearch;
-  readonly #tools = new WeakMap<ToolEntry, Map<string, GatedTool>>();
+  readonly #tools: BoundTools;
   readonly #named = new Set<string>();
   readonly #wrapped: WrappedParts | undefined;
+  #policy: Policy;
   #closing: Promise<void> | undefined;
 
   constructor(options: McpHubOptions | Record<string, McpServerEntry>);
@@ -82,13 +97,16 @@ export class McpHub {
     this.#settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
     this.#events = new HubEvents(this.#settings.warnings);
     this.#catalog = new Catalog(this.#settings);
+    this.#policy = new Policy(this.#settings, this.#settings.policy);
+    this.#permits = new Permits(() => this.#policy, this.#events);
     this.#gate = new Gate({
       settings: this.#settings,
       catalog: this.#catalog,
       connectionOf: (serverName) => this.#pool.connections.get(serverName),
-      decide: allowAll,
+      permits: this.#permits,
       events: this.#events,
     });
+    this.#tools = new BoundTools(this.#settings.servers, this.#gate);
     this.#search = new ToolSearch({
       catalog: this.#catalog,
       embeddings: this.#settings.embeddings,
@@ -100,17 +118,19 @@ export class McpHub {
       open: wrapped?.open ?? ((settings) => openManaged(settings, this.#settings.secretResolver)),
       isWrapped: wrapped !== undefined,
       events: {
-        onState: (serverName, state) => this.#stateChanged(serverName, state),
+        onState: (serverName, state) => tellState(this.#settings, serverName, state, this.#events),
         onListed: (settings, listing) => {
           if (takeListing(this.#catalog, this.#events, settings, listing)) this.#search.update();
         },
         onRefreshFailed: (serverName, error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
-        onNotification: (serverName, method, params) => this.#notified(serverName, method, params),
+        onNotification: (serverName, method, params) =>
+          tellNotification(this.#settings.callbacks, serverName, method, params, this.#events),
       },
     });
     for (const { option, reason } of this.#settings.withoutEffect) {
       this.#events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
     }
+    warnAboutPolicy(this.#policy, this.#events);
   }
 
   /**
@@ -232,10 +252,36 @@ export class McpHub {
     return this.#catalog.server(serverName)?.snapshot;
   }
 
+  /**
+   * Replaces the rules (option `policy`) from now on, also for threads that are under way: what is denied now is no
+   * longer listed, found or bound, and a call that waits for a person is decided again when it was answered. Tiers and
+   * overrides of servers stay.
+   *
+   * @throws {McpConfigError} for wrong rules, and when the hub was made without any `policy`, `permission` or
+   * `overrides`: agents made with it have no hook that asks.
+   */
+  setPolicy(policy: PolicyOptions): void {
+    if (!this.#settings.isGoverned) {
+      throw new McpConfigError(
+        'This hub was made without a policy, so its agents have no hook that asks. Make it with policy: { default: "allow" } to set rules later.',
+      );
+    }
+    const parsed = typeof policy === "function" ? policy : parseOptions(policySchema, policy, "hub.setPolicy");
+    this.#policy = new Policy(this.#settings, parsed);
+    warnAboutPolicy(this.#policy, this.#events);
+  }
+
   /** Finds tools of the servers that are connected, best first. */
-  async search(query: string, options: ViewOptions & { readonly limit?: number } = {}): Promise<FoundTool[]> {
-    const view = this.view(options);
-    const { tools } = await this.find({ query, limit: options.limit ?? 5, accepts: (entry) => view.isVisible(entry) });
+  async search(
+    query: string,
+    options: ViewOptions & { readonly limit?: number; readonly context?: McpRunContext } = {},
+  ): Promise<FoundTool[]> {
+    const view = this.views(options).of(options.context ?? {});
+    const { tools } = await findShown(view, (wanted) => this.find(wanted), {
+      query,
+      limit: options.limit ?? 5,
+      accepts: (entry) => view.isVisible(entry),
+    });
     return tools.map(({ boundName, serverName, toolName, description }) => ({
       name: boundName,
       serverName,
@@ -249,28 +295,78 @@ export class McpHub {
     return this.#search.find(query);
   }
 
-  /** LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed. */
-  async getTools(filter: ViewOptions = {}): Promise<GatedTool[]> {
-    const view = this.view(filter);
+  /**
+   * LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed.
+   *
+   * Only what the policy lets `context` see is there, and every call is decided again, for that context.
+   */
+  async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<GatedTool[]> {
+    const { context, onAsk, ...options } = filter;
+    const view = this.views(options).of(context ?? {});
     await this.connect(view.serverNames);
-    return view.servers().flatMap(({ tools }) => tools.map((entry) => this.toolOf(entry)));
+    const entries = view.servers().flatMap(({ tools }) => tools.filter(view.mayShow));
+    const asker: Asker = { ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) };
+    return entries.map((entry) => ((context ?? onAsk) === undefined ? this.#tools.of(entry) : this.#tools.for(entry, asker)));
   }
 
   /**
    * Calls a tool through the gate.
    *
    * @param args - Repaired and checked as those of a model are.
+   * @throws {McpPolicyError} when the policy denies it, or a person has to be asked and did not approve.
    * @throws {McpNotFoundError} for an unknown server or tool.
    * @throws {McpProtocolError} when the arguments do not fit or the server refuses the call.
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
-  callTool(
+  callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
+    return this.#gate.call({ ...options, serverName, toolName, arguments: args });
+  }
+
+  /**
+   * Gets a prompt of a server, as the server sends it. Untrusted.
+   *
+   * @throws {McpPolicyError} when the policy denies it (`mcp:invoke:<server>:<prompt>`), or a person did not approve.
+   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
+   * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt
+   */
+  getPrompt(
     serverName: string,
-    toolName: string,
-    args: unknown = {},
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<CallOutcome> {
-    return this.#gate.call({ serverName, toolName, arguments: args, signal: options.signal });
+    promptName: string,
+    args: Readonly<Record<string, string>> = {},
+    options: OperationOptions = {},
+  ): Promise<Readonly<Record<string, unknown>>> {
+    return this.#gate.getPrompt({ ...options, serverName, promptName, arguments: args });
+  }
+
+  /**
+   * Reads a resource of a server, as the server sends it. Untrusted.
+   *
+   * @throws {McpPolicyError} when the policy denies it (`mcp:read:<server>:<uri>`), or a person did not approve.
+   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
+   * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
+   */
+  readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
+    return this.#gate.readResource({ ...options, serverName, uri });
+  }
+
+  /**
+   * Lists the prompts of a server, unread and untrusted; empty for a server that has none.
+   *
+   * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not approve.
+   * @throws {McpConnectionError} when the server does not answer.
+   */
+  listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
+    return this.#gate.list({ ...options, serverName, key: "prompts" });
+  }
+
+  /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
+  listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
+    return this.#gate.list({ ...options, serverName, key: "resources" });
+  }
+
+  /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
+  listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
+    return this.#gate.list({ ...options, serverName, key: "resourceTemplates" });
   }
 
   /**
@@ -292,31 +388,31 @@ export class McpHub {
   }
 
   /** @internal What an agent may see. @throws {McpConfigError} for a server that is not configured. */
-  view(options: ViewOptions): View {
+  views(options: ViewOptions): Views {
     for (const serverName of options.servers ?? []) {
       if (this.#pool.connections.has(serverName)) continue;
       throw new McpConfigError(
         `"servers" names "${serverName}", which is not configured. Servers: ${[...this.#pool.connections.keys()].join(", ")}.`,
       );
     }
-    return new View(
-      this.#catalog,
-      this.#settings.servers,
-      (serverName) => this.#pool.connections.get(serverName)!.state.kind,
-      options,
-    );
+    const { servers } = this.#settings;
+    const stateOf = (serverName: string): ConnectionState => this.#pool.connections.get(serverName)!.state.kind;
+    return new Views({ catalog: this.#catalog, servers, stateOf, policyOf: () => this.#policy }, options);
   }
 
-  /** @internal The bound tool of an entry; the same object for the same entry and profile. */
-  toolOf(entry: ToolEntry, profile: SchemaProfile = PROFILES.generic): GatedTool {
-    let made = this.#tools.get(entry);
-    if (made === undefined) this.#tools.set(entry, (made = new Map<string, GatedTool>()));
-    let tool = made.get(profile.name);
-    if (tool === undefined) {
-      tool = boundTool(entry, this.#settings.servers.get(entry.serverName)!, this.#gate, profile);
-      made.set(profile.name, tool);
-    }
-    return tool;
+  /** @internal Tools as they are bound. */
+  get tools(): BoundTools {
+    return this.#tools;
+  }
+
+  /** @internal Decides about operations and writes the audit. */
+  get permits(): Permits {
+    return this.#permits;
+  }
+
+  /** @internal What would be sent for a call, and what the policy says of it. */
+  judge(request: CallRequest): Promise<JudgedCall> {
+    return this.#gate.judge(request, "review");
   }
 
   /** @internal A face names the servers it will use. */
@@ -327,36 +423,6 @@ export class McpHub {
   /** @internal The connections, for the faces. */
   get pool(): ConnectionPool {
     return this.#pool;
-  }
-
-  #stateChanged(serverName: string, state: State): void {
-    this.#events.emit("connection", {
-      serverName,
-      state: state.kind,
-      ...(state.kind === "connecting" ? { attempt: state.attempt } : {}),
-      ...(state.kind === "connected" ? { latencyMs: state.latencyMs } : {}),
-      ...("error" in state ? { error: state.error.message } : {}),
-    });
-    if (!("error" in state)) return;
-    this.#events.warn("CONNECT_FAILED", state.error.message, serverName);
-    const { error } = state;
-    const { onConnectionError } = this.#settings;
-    if (typeof onConnectionError === "function") {
-      this.#events.guard("onConnectionError", serverName, () => onConnectionError({ serverName, error }));
-    }
-  }
-
-  #notified(serverName: string, method: string, params: Readonly<Record<string, unknown>>): void {
-    if (method === "notifications/message") {
-      const { level, logger, data } = params;
-      this.#events.emit("log", {
-        serverName,
-        level: String(level),
-        logger: typeof logger === "string" ? logger : undefined,
-        data,
-      });
-    }
-    tellCallbacks(this.#settings.callbacks, serverName, method, params, this.#events);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { BaseMessage } from "@langchain/core/messages";
 
 import { agentOptionsSchema, parseAgentOptions, type McpAgentOptions } from "./config/agentOptions.js";
+import type { McpRunContext } from "./config/policySchema.js";
 import { Disclosure } from "./disclosure.js";
 import { McpConfigError } from "./errors.js";
 import type { McpHub } from "./hub.js";
@@ -21,11 +22,13 @@ export interface ContextPreview {
  *
  * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
  * @param options - As given to `mcpMiddleware`.
+ * @param context - As given to the run.
  */
 export async function previewContext(
   hub: McpHub,
   state: McpThreadState & { readonly messages?: readonly BaseMessage[] } = {},
   options: McpAgentOptions = {},
+  context: McpRunContext = {},
 ): Promise<ContextPreview> {
   const option = Object.keys(state).find((key) => Object.hasOwn(agentOptionsSchema.shape, key));
   if (option !== undefined) {
@@ -33,7 +36,7 @@ export async function previewContext(
   }
   const disclosure = new Disclosure(hub, parseAgentOptions(options, "previewContext options"));
   const messages = state.messages ?? [];
-  const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true });
+  const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true, context });
   const known = new Set(messages);
   return {
     listing: plan.listing,

@@ -73,6 +73,51 @@ const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "su
 /** Private state key `_mcpUnbound`, replaced each hop. */
 export type McpUnbound = z.output<typeof unboundCallsSchema>;
 
+const signShape = {
+  boundName: z.string(),
+  /** Content hash of the tool: an answer is for the tool as it was asked about. */
+  toolHash: z.string(),
+  /** Digest of the arguments that would be sent. */
+  digest: z.string(),
+};
+
+const askedSchema = z.record(
+  z.string(),
+  z.object({
+    ...signShape,
+    /** Position among the calls of the hop. */
+    order: z.number().int(),
+    request: z.object({
+      operation: z.enum(["call", "invoke", "read", "list"]),
+      serverName: z.string(),
+      /** Tool, prompt or URI. */
+      target: z.string(),
+      class: z.enum(["read", "write", "destructive"]),
+      arguments: z.unknown(),
+      reason: z.string(),
+    }),
+  }),
+);
+
+/** The calls of a hop that wait for a person, by tool call id: private state key `_mcpAsked`, replaced each hop. JSON. */
+export type McpAsked = z.output<typeof askedSchema>;
+
+const decisionsSchema = z.record(
+  z.string(),
+  z.object({
+    ...signShape,
+    /** `"refuse"`: the answer could not be read, or nobody could be asked. */
+    type: z.enum(["approve", "edit", "reject", "refuse"]),
+    /** A person's words, or why it was refused. */
+    message: z.string().optional(),
+    editedArguments: z.record(z.string(), z.unknown()).optional(),
+    answeredBy: z.string().optional(),
+  }),
+);
+
+/** What a person answered, by tool call id: private state key `_mcpDecisions`, replaced each hop. JSON. */
+export type McpDecisions = z.output<typeof decisionsSchema>;
+
 /** No promotions. */
 export const EMPTY_ACTIVATION: McpActivation = Object.freeze({ v: 1, promoted: Object.freeze({}) });
 
@@ -109,6 +154,8 @@ export interface McpThreadState {
   readonly mcpActivation?: McpActivation | undefined;
   readonly _mcpSent?: McpSent | undefined;
   readonly _mcpUnbound?: McpUnbound | undefined;
+  readonly _mcpAsked?: McpAsked | undefined;
+  readonly _mcpDecisions?: McpDecisions | undefined;
 }
 
 /** A change of the state of a thread. */
@@ -116,10 +163,19 @@ export type McpStateUpdate = {
   mcpActivation?: McpActivation;
   _mcpSent?: McpSent;
   _mcpUnbound?: McpUnbound;
+  _mcpAsked?: McpAsked;
+  _mcpDecisions?: McpDecisions;
 };
 
 /** State keys that only this package writes; they are taken out of what other tools return. */
-export const PROTECTED_KEYS: readonly string[] = ["_mcpSent", "_mcpUnbound"];
+export const PROTECTED_KEYS: readonly string[] = [
+  "_mcpSent",
+  "_mcpUnbound",
+  "_mcpAsked",
+  "_mcpDecisions",
+  "disabledMcpServers",
+  "cachedMcpResources",
+];
 
 function lastWrite<Value>(schema: z.ZodType<Value>): ReducedValue<Value, Value> {
   return new ReducedValue<Value, Value>(schema, { inputSchema: schema, reducer: (_current, next) => next });
@@ -134,4 +190,6 @@ export const mcpStateSchema = new StateSchema({
   // The later write wins: a middleware that calls the model twice in one hop makes two.
   _mcpSent: lastWrite(sentSchema.optional()),
   _mcpUnbound: lastWrite(unboundCallsSchema.optional()),
+  _mcpAsked: lastWrite(askedSchema.optional()),
+  _mcpDecisions: lastWrite(decisionsSchema.optional()),
 });

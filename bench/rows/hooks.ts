@@ -61,7 +61,7 @@ async function hopTime(count: number): Promise<number> {
     const answer = new AIMessage({ content: "", tool_calls: [call] });
     const startedAt = performance.now();
     const plan = await disclosure.prepare(state, messages, new Set());
-    const review = disclosure.review(answer, plan, state);
+    const review = await disclosure.review(answer, plan, state);
     const route = await disclosure.route(call, false, state);
     const done =
       route.kind === "run" ? route.after(new ToolMessage({ content: "", tool_call_id: "c", status: "success" })) : undefined;

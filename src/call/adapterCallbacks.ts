@@ -1,4 +1,5 @@
-import type { AdapterCallbacks } from "../config/settings.js";
+import type { AdapterCallbacks, HubSettings } from "../config/settings.js";
+import type { State } from "../connect/connection.js";
 import type { HubEvents } from "../events.js";
 
 type CallbackName = Exclude<keyof AdapterCallbacks, "beforeToolCall" | "afterToolCall" | "onProgress">;
@@ -15,14 +16,18 @@ const CALLBACKS: Readonly<Record<string, readonly [name: CallbackName, takesPara
   "notifications/tools/list_changed": ["onToolsListChanged", false],
 };
 
-/** Tells the callback of the adapter's configuration that is meant for a notification, in the adapter's shape. */
-export function tellCallbacks(
+/** Tells of a notification: by the `log` event, and by the adapter's callback that is meant for it, in its shape. */
+export function tellNotification(
   callbacks: AdapterCallbacks,
   serverName: string,
   method: string,
   params: Readonly<Record<string, unknown>>,
   events: HubEvents,
 ): void {
+  if (method === "notifications/message") {
+    const { level, logger, data } = params;
+    events.emit("log", { serverName, level: String(level), logger: typeof logger === "string" ? logger : undefined, data });
+  }
   const found = Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined;
   if (found === undefined) return;
   const [name, takesParams] = found;
@@ -30,4 +35,21 @@ export function tellCallbacks(
   if (callback === undefined) return;
   const source = { server: serverName };
   events.guard(name, serverName, () => (takesParams ? callback(params, source) : callback(source)));
+}
+
+/** Tells of a connection's state: by event, and of a failure by warning and by the callback of the configuration. */
+export function tellState({ onConnectionError }: HubSettings, serverName: string, state: State, events: HubEvents): void {
+  events.emit("connection", {
+    serverName,
+    state: state.kind,
+    ...(state.kind === "connecting" ? { attempt: state.attempt } : {}),
+    ...(state.kind === "connected" ? { latencyMs: state.latencyMs } : {}),
+    ...("error" in state ? { error: state.error.message } : {}),
+  });
+  if (!("error" in state)) return;
+  const { error } = state;
+  events.warn("CONNECT_FAILED", error.message, serverName);
+  if (typeof onConnectionError === "function") {
+    events.guard("onConnectionError", serverName, () => onConnectionError({ serverName, error }));
+  }
 }

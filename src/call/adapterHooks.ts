@@ -1,7 +1,9 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { getCurrentTaskInput } from "@langchain/langgraph";
+import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 
+import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { AdapterCallbacks } from "../config/settings.js";
 import type { HubEvents } from "../events.js";
 import type { CallRequest } from "./gate.js";
@@ -52,4 +54,29 @@ function contentOf(given: unknown): string | undefined {
   if (Array.isArray(given)) return contentOf(given[0]);
   if (ToolMessage.isInstance(given)) return given.text;
   return undefined;
+}
+
+/** Runs the adapter's `beforeToolCall` hook on a copy of the arguments. @returns The arguments it wants instead. */
+export async function callBefore(
+  hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
+  { serverName, toolName }: ToolEntry,
+  args: unknown,
+  { config }: CallRequest,
+): Promise<unknown> {
+  const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
+  const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
+    { readonly args?: unknown } | undefined;
+  return answer?.args;
+}
+
+/** Tells the adapter's `onProgress` callback. */
+export function tellProgress(
+  { onProgress }: AdapterCallbacks,
+  progress: Omit<ProgressNotification["params"], "progressToken">,
+  { serverName, toolName, args }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
+  events: HubEvents,
+): void {
+  const callback = onProgress as ((progress: unknown, source: unknown) => unknown) | undefined;
+  if (callback === undefined) return;
+  events.guard("onProgress", serverName, () => callback(progress, { type: "tool", name: toolName, args, server: serverName }));
 }

@@ -1,16 +1,18 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 
-import { GatedTool, type McpToolMetadata } from "../catalog/gatedTool.js";
+import { GatedTool, type GatedToolParts, type McpToolMetadata } from "../catalog/gatedTool.js";
 import { toModelSchema } from "../catalog/modelSchema.js";
 import type { SchemaProfile } from "../catalog/profiles.js";
 import { cut, removeInvisible } from "../catalog/text.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { McpRunContext } from "../config/policySchema.js";
 import type { ServerSettings } from "../config/settings.js";
 import { McpMiddlewareError } from "../errors.js";
 import type { RunOrigin } from "../events.js";
 import { errorTextForModel } from "./errorText.js";
 import type { Gate } from "./gate.js";
+import type { Asker } from "./permits.js";
 import type { McpArtifact } from "./result.js";
 
 /**
@@ -36,37 +38,53 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
     description: cut(text, profile.maxDescriptionChars),
     schema: toModelSchema(entry.inputSchema, profile),
     metadata,
-    run: async (args, { toolCallId, name, config }) => {
-      const startedAt = performance.now();
-      const base = { name, tool_call_id: toolCallId };
-      try {
-        const { signal } = config;
-        const outcome = await gate.call({
-          serverName,
-          toolName,
-          arguments: args,
-          toolCallId,
-          signal,
-          origin: originOf(config),
-          config,
-        });
-        const { content, images, artifact, status } = outcome;
-        const text = content === "" ? [] : [{ type: "text" as const, text: content }];
-        return new ToolMessage({ ...base, content: images.length === 0 ? content : [...text, ...images], artifact, status });
-      } catch (error) {
-        if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
-        const artifact: McpArtifact = {
-          serverName,
-          toolName,
-          durationMs: performance.now() - startedAt,
-          isError: true,
-          blocks: [],
-          ...(McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {}),
-        };
-        return new ToolMessage({ ...base, content: errorTextForModel(error, boundName), artifact, status: "error" });
-      }
-    },
+    run: runCall(entry, gate),
   });
+}
+
+/**
+ * Runs the calls of a bound tool through the gate.
+ *
+ * @param asker - Who they are for, and what a person has said. Default: the context of the run they are made in.
+ */
+export function runCall({ serverName, toolName, boundName }: ToolEntry, gate: Gate, asker?: Asker): GatedToolParts["run"] {
+  return async (args, { toolCallId, name, config }) => {
+    const startedAt = performance.now();
+    const base = { name, tool_call_id: toolCallId };
+    try {
+      const outcome = await gate.call({
+        context: contextOf(config),
+        ...asker,
+        serverName,
+        toolName,
+        arguments: args,
+        toolCallId,
+        signal: config.signal,
+        origin: originOf(config),
+        config,
+      });
+      const { content, images, artifact, status } = outcome;
+      const text = content === "" ? [] : [{ type: "text" as const, text: content }];
+      return new ToolMessage({ ...base, content: images.length === 0 ? content : [...text, ...images], artifact, status });
+    } catch (error) {
+      if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
+      const artifact: McpArtifact = {
+        serverName,
+        toolName,
+        durationMs: performance.now() - startedAt,
+        isError: true,
+        blocks: [],
+        ...(McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {}),
+      };
+      return new ToolMessage({ ...base, content: errorTextForModel(error, boundName), artifact, status: "error" });
+    }
+  };
+}
+
+/** The context of a run, as LangGraph hands it on. */
+export function contextOf(config: object | undefined): McpRunContext {
+  const context = config === undefined || !("context" in config) ? undefined : config.context;
+  return typeof context === "object" && context !== null ? (context as McpRunContext) : {};
 }
 
 /** Thread and run of a LangChain configuration. */

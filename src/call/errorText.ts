@@ -4,6 +4,7 @@ import {
   McpConnectionError,
   McpMiddlewareError,
   McpNotFoundError,
+  McpPolicyError,
   McpProtocolError,
   messageOf,
 } from "../errors.js";
@@ -23,6 +24,7 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     return `${server} refused the call of ${boundName}: ${oneLine(error.serverText ?? "", MAX_SERVER_TEXT_CHARS)}`;
   }
   if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before its tools can be used. Go on without it.`;
+  if (McpPolicyError.isInstance(error)) return policyText(error, boundName);
   if (McpNotFoundError.isInstance(error))
     return `The tool ${boundName} is not available any more. Search again for what you need.`;
   if (McpConnectionError.isInstance(error)) {
@@ -40,4 +42,13 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     }
   }
   return `The call of ${boundName} failed.`;
+}
+
+/** What the model reads when the policy or a person refused. Of a tool it may not know it learns nothing. */
+function policyText({ code, reason, isHidden }: McpPolicyError, boundName: string): string {
+  if (code === "POLICY_DENIED") {
+    if (isHidden) return `The tool ${boundName} is not available. Search for what you need.`;
+    return `The policy refused this call of ${boundName}: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Do not repeat it as it was.`;
+  }
+  return `${boundName} was not run: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Go on without it, or say what you need it for.`;
 }

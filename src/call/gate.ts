@@ -1,45 +1,45 @@
 import { randomUUID } from "node:crypto";
 
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
-import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 
-import { checkArguments, describeParameters } from "../catalog/checkArguments.js";
 import type { Catalog } from "../catalog/catalog.js";
+import { cut } from "../catalog/text.js";
 import { withinMs } from "../catalog/withinMs.js";
-import { withOwnKeys } from "../catalog/legalKeys.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import type { AdapterCallbacks, HubSettings, ServerSettings } from "../config/settings.js";
+import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
-import { isUnauthorized, rejectOnAbort } from "../connect/openManaged.js";
+import { listPages, type ListKey } from "../connect/listPages.js";
+import { rejectOnAbort } from "../connect/openManaged.js";
 import type { Session } from "../connect/session.js";
-import {
-  McpAuthRequiredError,
-  McpConnectionError,
-  McpMiddlewareError,
-  McpNotFoundError,
-  McpProtocolError,
-  messageOf,
-} from "../errors.js";
-import type { HubEvents, RunOrigin } from "../events.js";
-import type { Decide } from "../policy/decide.js";
-import { replaceResult, stateOf } from "./adapterHooks.js";
+import { McpNotFoundError, messageOf } from "../errors.js";
+import type { HubEvents } from "../events.js";
+import { permissionOf, type Operation } from "../policy/operation.js";
+import { moreRestrictive, type Decision } from "../policy/policy.js";
+import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
+import { callOf, checked, repaired } from "./callArguments.js";
+import { callError, isTransportFailure, type FailedRequest } from "./callError.js";
+import type { Asker, Permits } from "./permits.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
-export interface CallRequest {
+export interface CallRequest extends Asker {
   readonly serverName: string;
   /** The server's own name of the tool. */
   readonly toolName: string;
   /** As the model sent them. */
   readonly arguments: unknown;
-  readonly toolCallId?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly origin?: RunOrigin | undefined;
   /** Run configuration, for the adapter's hooks. */
   readonly config?: RunnableConfig | undefined;
+}
+
+/** A call with what would be sent and what the policy says of that. */
+export interface JudgedCall {
+  readonly entry: ToolEntry;
+  /** Repaired, and changed by the adapter's hook. */
+  readonly operation: Extract<Operation, { kind: "call" }>;
+  readonly decision: Decision;
 }
 
 /** What the gate is made of. */
@@ -47,13 +47,15 @@ export interface GateParts {
   readonly settings: HubSettings;
   readonly catalog: Catalog;
   readonly connectionOf: (serverName: string) => Connection | undefined;
-  readonly decide: Decide;
+  readonly permits: Permits;
   readonly events: HubEvents;
 }
 
 const STORE_WAIT_MS = 10_000;
+const MAX_NOTICE_CHARS = 1_000;
 
-/* Tolerant on purpose: what is in it is read block by block. */
+/* Tolerant on purpose: what is in them is read block by block. */
+const anyResult = z.custom<Readonly<Record<string, unknown>>>((value) => typeof value === "object" && value !== null);
 const callResultSchema = z.custom<RawCallResult>((value) => typeof value === "object" && value !== null);
 
 /**
@@ -102,22 +104,138 @@ export class Gate {
     }
   }
 
-  async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
-    const { serverName, toolName } = request;
+  /**
+   * What would be sent for a call, and what the policy says of it.
+   *
+   * @param at - `"review"`: a person may have to be asked first. The adapter's `beforeToolCall` is then run only when it
+   * is so, to show them what would be sent; at the call it always is.
+   * @throws {McpMiddlewareError} when the server or the tool is not there.
+   */
+  async judge(request: CallRequest, at: "review" | "call"): Promise<JudgedCall> {
+    const entry = await this.#lookUp(request);
+    const { permits, settings } = this.#parts;
+    let operation = callOf(entry, repaired(entry, request.arguments));
+    let decision = permits.decide(operation, request);
+    const { beforeToolCall } = settings.callbacks;
+    if (decision.kind === "deny" || beforeToolCall === undefined || (at === "review" && decision.kind === "allow")) {
+      return { entry, operation, decision };
+    }
+    const changed = await callBefore(beforeToolCall, entry, operation.arguments, request);
+    if (changed === undefined) return { entry, operation, decision };
+    operation = callOf(entry, repairArguments(entry.inputSchema, changed));
+    decision = moreRestrictive(decision, permits.decide(operation, request));
+    return { entry, operation, decision };
+  }
+
+  /**
+   * Gets a prompt, as the server sends it.
+   *
+   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
+   */
+  async getPrompt(
+    request: Asker & {
+      readonly serverName: string;
+      readonly promptName: string;
+      readonly arguments: Readonly<Record<string, string>>;
+    },
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const { serverName, promptName, arguments: args } = request;
+    const operation: Operation = { kind: "invoke", serverName, promptName, arguments: args };
+    return this.#exchange(operation, `prompt "${promptName}"`, request, (session, options) =>
+      session.client.request({ method: "prompts/get", params: { name: promptName, arguments: args } }, anyResult, options),
+    );
+  }
+
+  /**
+   * Reads a resource, as the server sends it.
+   *
+   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
+   */
+  async readResource(
+    request: Asker & { readonly serverName: string; readonly uri: string },
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const { serverName, uri } = request;
+    return this.#exchange({ kind: "read", serverName, uri }, `resource "${uri}"`, request, (session, options) =>
+      session.client.request({ method: "resources/read", params: { uri } }, anyResult, options),
+    );
+  }
+
+  /**
+   * Lists prompts, resources or resource templates, unread.
+   *
+   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
+   */
+  async list(
+    request: Asker & { readonly serverName: string; readonly key: Exclude<ListKey, "tools"> },
+  ): Promise<readonly unknown[]> {
+    const { serverName, key } = request;
     const { settings, events } = this.#parts;
-    const server = settings.servers.get(serverName);
+    const { maxListPages: maxPages } = settings;
+    const { elements, cutBecause } = await this.#exchange(
+      { kind: "list", serverName },
+      `the list of ${key}`,
+      request,
+      (session, options) => listPages(session.client, key, { ...options, maxPages }),
+    );
+    if (cutBecause !== undefined) {
+      events.warn("LIST_CUT", `The list of ${key} of server "${serverName}" was ended early: ${cutBecause}.`, serverName);
+    }
+    return elements;
+  }
+
+  /** Everything but calls: policy → live session → request → answer. */
+  async #exchange<Result>(
+    operation: Exclude<Operation, { kind: "call" }>,
+    subject: string,
+    request: Asker,
+    send: (session: Session, options: { readonly signal?: AbortSignal; readonly timeout: number }) => Promise<Result>,
+  ): Promise<Result> {
+    const { server, connection } = this.#server(operation.serverName);
+    const { permits } = this.#parts;
+    const decision = permits.decide(operation, request);
+    await permits.pass({ operation, decision, name: permissionOf(operation) }, request);
+    const { serverName, requestTimeoutMs: ms } = server;
+    const failed: FailedRequest = { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
+    return this.#send(connection, failed, request.signal, (session, signal) =>
+      send(session, { ...(signal === undefined ? {} : { signal }), timeout: ms }),
+    );
+  }
+
+  async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
+    const { settings, events, permits } = this.#parts;
+    const { entry, operation, decision } = await this.judge(request, "call");
+    const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash };
+    // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
+    const sent = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
+    const answer = await permits.pass(wanted, request);
+    // A person who was asked just now wants other arguments: those are decided, too.
+    if (answer !== undefined) return this.#run(edited(request, answer.edited), startedAt);
+
+    const { server, connection } = this.#server(entry.serverName);
+    const raw = await this.#call(connection, server, entry, sent, request);
+    const outcome = await this.#outcome(server, entry.toolName, raw, performance.now() - startedAt);
+    const { afterToolCall } = settings.callbacks;
+    const final = afterToolCall === undefined ? outcome : await replaceResult(afterToolCall, outcome, sent, request, events);
+    return request.approval?.type === "edit" ? { ...final, content: `${editNotice(sent)}\n${final.content}` } : final;
+  }
+
+  #server(serverName: string): { readonly server: ServerSettings; readonly connection: Connection } {
+    const server = this.#parts.settings.servers.get(serverName);
     const connection = this.#parts.connectionOf(serverName);
     if (server === undefined || connection === undefined) throw this.#unknownServer(serverName);
-    // A server that is opened on demand has no entries yet; any other that is not there says why.
-    if (this.#parts.catalog.server(serverName) === undefined) await rejectOnAbort(connection.session(), request.signal);
-    const entry = this.#parts.catalog.toolOf(serverName, toolName);
-    if (entry === undefined) throw this.#unknownTool(serverName, toolName);
+    return { server, connection };
+  }
 
-    const sent = await this.#prepare(request, entry);
-    const raw = await this.#send(connection, server, entry, sent, request);
-    const outcome = await this.#outcome(server, toolName, raw, performance.now() - startedAt);
-    const { afterToolCall } = settings.callbacks;
-    return afterToolCall === undefined ? outcome : replaceResult(afterToolCall, outcome, sent, request, events);
+  async #lookUp({ serverName, toolName, signal, ...asker }: CallRequest): Promise<ToolEntry> {
+    const { connection } = this.#server(serverName);
+    const { catalog, permits } = this.#parts;
+    // A server that is opened on demand has no entries yet; any other that is not there says why.
+    if (catalog.server(serverName) === undefined) await rejectOnAbort(connection.session(), signal);
+    const entry = catalog.toolOf(serverName, toolName);
+    if (entry !== undefined) return entry;
+    // Which tools there are is told to nobody who may not know.
+    const isKnown = (other: ToolEntry): boolean => !permits.decide(callOf(other, undefined), asker).isHidden;
+    throw this.#unknownTool(serverName, toolName, (catalog.server(serverName)?.tools ?? []).filter(isKnown));
   }
 
   /** The result for the model; one that is too large goes to the result store whole. */
@@ -139,37 +257,7 @@ export class Gate {
     }
   }
 
-  /** Arguments as they will be sent: repaired, changed by the adapter's hook, decided, checked. */
-  async #prepare(request: CallRequest, entry: ToolEntry): Promise<Record<string, unknown>> {
-    let args = withOwnKeys(entry.inputSchema, repairArguments(entry.inputSchema, request.arguments));
-    if (args !== request.arguments) args = repairArguments(entry.inputSchema, args);
-    this.#decide(entry, args);
-    const { beforeToolCall } = this.#parts.settings.callbacks;
-    if (beforeToolCall !== undefined) {
-      const changed = await callBefore(beforeToolCall, entry, args, request);
-      if (changed !== undefined) {
-        args = repairArguments(entry.inputSchema, changed);
-        this.#decide(entry, args);
-      }
-    }
-    const problems = checkArguments(entry.inputSchema, args, entry.hash);
-    if (problems.length > 0 || typeof args !== "object" || args === null || Array.isArray(args)) {
-      const what = problems.length > 0 ? problems.join("; ") : "they are not an object";
-      throw new McpProtocolError(
-        "INVALID_ARGUMENTS",
-        `The arguments of ${entry.boundName} do not fit: ${what}. Expected: ${describeParameters(entry.inputSchema)}.`,
-        { serverName: entry.serverName, toolName: entry.toolName, rpcCode: ErrorCode.InvalidParams },
-      );
-    }
-    return args as Record<string, unknown>;
-  }
-
-  #decide({ serverName, toolName }: ToolEntry, args: unknown): void {
-    const decision = this.#parts.decide({ kind: "call", serverName, toolName, arguments: args });
-    if (decision.kind === "deny") throw this.#unknownTool(serverName, toolName);
-  }
-
-  async #send(
+  async #call(
     connection: Connection,
     server: ServerSettings,
     { serverName, toolName }: ToolEntry,
@@ -177,27 +265,46 @@ export class Gate {
     { toolCallId, signal, origin }: CallRequest,
   ): Promise<RawCallResult> {
     const { events, settings } = this.#parts;
+    const { toolTimeoutMs: timeout, maxToolTimeoutMs: maxTotalTimeout } = server;
+    const failed: FailedRequest = {
+      serverName,
+      toolName,
+      subject: `the call of "${toolName}"`,
+      timeout: { ms: timeout, option: "toolTimeoutMs" },
+      maxTimeout: { ms: maxTotalTimeout, option: "maxToolTimeoutMs" },
+    };
+    return this.#send(connection, failed, signal, ({ client }, linked) =>
+      client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
+        ...(linked === undefined ? {} : { signal: linked }),
+        timeout,
+        maxTotalTimeout,
+        resetTimeoutOnProgress: true,
+        onprogress: (progress) => {
+          events.emit("progress", { ...origin, serverName, toolName, toolCallId, ...progress });
+          tellProgress(settings.callbacks, progress, { serverName, toolName, args }, events);
+        },
+      }),
+    );
+  }
+
+  async #send<Result>(
+    connection: Connection,
+    failed: FailedRequest,
+    signal: AbortSignal | undefined,
+    send: (session: Session, signal: AbortSignal | undefined) => Promise<Result>,
+  ): Promise<Result> {
     let session: Session | undefined;
     // The SDK leaves its listener on the signal it is given; the caller's may live long.
     const linked = linkSignal(signal);
     try {
       return await connection.run(signal, (open) => {
         session = open;
-        return open.client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
-          ...(linked === undefined ? {} : { signal: linked.signal }),
-          timeout: server.toolTimeoutMs,
-          maxTotalTimeout: server.maxToolTimeoutMs,
-          resetTimeoutOnProgress: true,
-          onprogress: (progress) => {
-            events.emit("progress", { ...origin, serverName, toolName, toolCallId, ...progress });
-            tellProgress(settings.callbacks, progress, { serverName, toolName, args }, events);
-          },
-        });
+        return send(open, linked?.signal);
       });
     } catch (cause) {
       if (signal?.aborted === true) throw signal.reason;
       if (session !== undefined && isTransportFailure(cause)) connection.reportFailure(session, cause);
-      throw callError(cause, server, toolName, session);
+      throw callError(cause, failed, session);
     } finally {
       linked?.unlink();
     }
@@ -208,71 +315,22 @@ export class Gate {
     return new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
   }
 
-  #unknownTool(serverName: string, toolName: string): McpNotFoundError {
-    const tools = this.#parts.catalog.server(serverName)?.tools ?? [];
-    const known = tools.slice(0, 20).map((tool) => tool.toolName);
-    return new McpNotFoundError(
-      `Server "${serverName}" has no tool "${toolName}". It has ${tools.length}: ${known.join(", ")}${tools.length > known.length ? ", …" : ""}.`,
-      { serverName, toolName },
-    );
+  #unknownTool(serverName: string, toolName: string, known: readonly ToolEntry[]): McpNotFoundError {
+    const names = known.slice(0, 20).map((tool) => tool.toolName);
+    const list =
+      names.length === 0 ? "" : ` It has ${known.length}: ${names.join(", ")}${known.length > names.length ? ", …" : ""}.`;
+    return new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
   }
 }
 
-async function callBefore(
-  hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
-  { serverName, toolName }: ToolEntry,
-  args: unknown,
-  { config }: CallRequest,
-): Promise<unknown> {
-  const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
-  const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
-    { readonly args?: unknown } | undefined;
-  return answer?.args;
+/** The request with what a person wants in place of its arguments; it need not be asked again. */
+function edited(request: CallRequest, args: Readonly<Record<string, unknown>>): CallRequest {
+  return { ...request, arguments: args, onAsk: undefined, approval: { type: "edit", digest: "" } };
 }
 
-function tellProgress(
-  { onProgress }: AdapterCallbacks,
-  progress: Omit<ProgressNotification["params"], "progressToken">,
-  { serverName, toolName, args }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
-  events: HubEvents,
-): void {
-  const callback = onProgress as ((progress: unknown, source: unknown) => unknown) | undefined;
-  if (callback === undefined) return;
-  events.guard("onProgress", serverName, () => callback(progress, { type: "tool", name: toolName, args, server: serverName }));
-}
-
-/** What a failed request means to the caller. */
-function callError(cause: unknown, server: ServerSettings, toolName: string, session: Session | undefined): McpMiddlewareError {
-  if (McpMiddlewareError.isInstance(cause)) return cause;
-  const { serverName, toolTimeoutMs, maxToolTimeoutMs } = server;
-  const details = { serverName, toolName, cause };
-  const mask = session?.mask ?? ((text: string) => text);
-  const ended = session?.endReason();
-  if (isUnauthorized(cause)) {
-    return new McpAuthRequiredError(`Server "${serverName}" refused the call of "${toolName}" for want of credentials.`, details);
-  }
-  if (isRpcError(cause)) {
-    if (isOwnTimeout(cause)) {
-      const hard = (cause.data as { maxTotalTimeout?: unknown }).maxTotalTimeout !== undefined;
-      return new McpConnectionError(
-        "REQUEST_TIMEOUT",
-        hard
-          ? `"${toolName}" on server "${serverName}" did not end within ${maxToolTimeoutMs} ms. Raise maxToolTimeoutMs if it may take longer.`
-          : `"${toolName}" on server "${serverName}" did not answer within ${toolTimeoutMs} ms. Raise toolTimeoutMs if it may take longer.`,
-        details,
-      );
-    }
-    if (ended === undefined) {
-      const serverText = mask(cause.message);
-      const message = `Server "${serverName}" refused the call of "${toolName}": ${serverText}`;
-      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: cause.code, serverText });
-    }
-  }
-  return new McpConnectionError(
-    ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
-    mask(`The call of "${toolName}" on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
-    details,
-  );
+/** Tells the model that its arguments are not what ran. */
+function editNotice(sent: Readonly<Record<string, unknown>>): string {
+  return `[A person changed the arguments of this call. It ran with: ${cut(JSON.stringify(sent), MAX_NOTICE_CHARS)}]`;
 }
 
 /** A signal that aborts with another one, until it is unlinked. */
@@ -283,22 +341,4 @@ function linkSignal(signal: AbortSignal | undefined): { readonly signal: AbortSi
   if (signal.aborted) onAbort();
   else signal.addEventListener("abort", onAbort, { once: true });
   return { signal: controller.signal, unlink: () => signal.removeEventListener("abort", onAbort) };
-}
-
-/** True for what says that the connection is gone, and not for what a server answered or a timeout. */
-function isTransportFailure(cause: unknown): boolean {
-  return !isRpcError(cause) && !isUnauthorized(cause) && !McpMiddlewareError.isInstance(cause);
-}
-
-/** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */
-function isRpcError(error: unknown): error is McpError {
-  if (error instanceof McpError) return true;
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-  return typeof code === "number" && code <= -32_000;
-}
-
-/** The SDK's own timeouts share their code with what servers send; only they carry the limit. */
-function isOwnTimeout({ code, data }: McpError): boolean {
-  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null) return false;
-  return "timeout" in data || "maxTotalTimeout" in data;
 }

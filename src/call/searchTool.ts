@@ -1,4 +1,5 @@
 import { ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
 
 import { GatedTool } from "../catalog/gatedTool.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
@@ -14,6 +15,7 @@ export interface SearchToolParts {
   /** Searches; may wait for servers. */
   readonly search: (
     args: unknown,
+    config: RunnableConfig,
   ) => Promise<{ readonly text: string; readonly query: string; readonly matches: readonly ToolEntry[] }>;
 }
 
@@ -26,7 +28,7 @@ export function searchTool({ name, description, schema, events, search }: Search
     metadata: {},
     run: async (args, call) => {
       const startedAt = performance.now();
-      const { text, query, matches } = await search(args);
+      const { text, query, matches } = await search(args, call.config);
       const names = matches.map(({ boundName }) => boundName);
       events.emit("search", { ...originOf(call.config), query, matches: names, latencyMs: performance.now() - startedAt });
       return new ToolMessage({

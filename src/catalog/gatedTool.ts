@@ -46,14 +46,20 @@ export class GatedTool extends StructuredTool {
   override name: string;
   override description: string;
   override schema: JsonSchema;
-  readonly #run: GatedToolParts["run"];
+  readonly #parts: GatedToolParts;
 
-  constructor({ name, description, schema, metadata, run }: GatedToolParts) {
+  constructor(parts: GatedToolParts) {
+    const { name, description, schema, metadata } = parts;
     super({ metadata });
     this.name = name;
     this.description = description;
     this.schema = schema;
-    this.#run = run;
+    this.#parts = parts;
+  }
+
+  /** The same tool, whose calls run otherwise. */
+  running(run: GatedToolParts["run"]): GatedTool {
+    return new GatedTool({ ...this.#parts, run });
   }
 
   /** Runs the tool with callbacks as core does, but without its check. */
@@ -80,7 +86,7 @@ export class GatedTool extends StructuredTool {
       id,
     );
     try {
-      const message = await this.#run(input, {
+      const message = await this.#parts.run(input, {
         toolCallId: id,
         name,
         config: { ...config, callbacks: run?.getChild() } as RunnableConfig,

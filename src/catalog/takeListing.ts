@@ -13,7 +13,7 @@ import { readTool, type RawTool } from "./toolEntry.js";
 export function takeListing(catalog: Catalog, events: HubEvents, settings: ServerSettings, listing: Listing): boolean {
   const { serverName, defer } = settings;
   const isFirst = catalog.server(serverName) === undefined;
-  const tools = readTools(events, serverName, listing.tools);
+  const tools = readTools(events, serverName, listing.elements);
   const { instructions, serverInfo } = listing;
   const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo });
   const known = catalog.server(serverName)!;

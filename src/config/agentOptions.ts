@@ -1,5 +1,6 @@
 import * as z from "zod";
 
+import { onAskSchema } from "./askSchema.js";
 import { budgetShape } from "./hubSchema.js";
 import { parseOptions } from "./parseOptions.js";
 
@@ -13,6 +14,8 @@ export const agentOptionsSchema = z.strictObject({
   listing: z.boolean().optional(),
   /** `false`: no `search_mcp_tools`. Default true. */
   search: z.boolean().optional(),
+  /** Asks a person about calls where the run cannot be interrupted for want of a checkpointer. Default: they are refused. */
+  onAsk: onAskSchema.optional(),
   ...budgetShape,
 });
 
@@ -26,6 +29,6 @@ export type McpAgentOptions = z.input<typeof agentOptionsSchema>;
  * @throws {McpConfigError} for unknown or wrong options.
  */
 export function parseAgentOptions(options: McpAgentOptions, subject: string) {
-  const { servers, tools, listing, search, ...budgets } = parseOptions(agentOptionsSchema, options, subject);
-  return { servers, tools, listing, search, budgets };
+  const { servers, tools, listing, search, onAsk, ...budgets } = parseOptions(agentOptionsSchema, options, subject);
+  return { servers, tools, listing, search, onAsk, budgets };
 }

@@ -1,6 +1,7 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
+import { policySchema, tierSchema } from "./policySchema.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
 
 const positiveMs = z.number().int().positive();
@@ -50,6 +51,10 @@ const sharedShape = {
   defer: z.boolean().optional(),
   /** Globs on raw tool names of any server that are bound in every model call. */
   alwaysLoad: z.array(z.string().min(1)).optional(),
+  /** Who may do what: rules, or a function that decides. Default: everything is allowed. */
+  policy: policySchema.optional(),
+  /** `permission` of every server that has none of its own. */
+  permission: tierSchema.optional(),
   /** How bound names are made. `"mcp"`: `mcp__<server>__<tool>`; `"bare"`: the raw name; or a function. Default `"mcp"`. */
   names: z
     .union([

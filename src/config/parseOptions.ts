@@ -55,7 +55,9 @@ function unwrap(schema: unknown): unknown {
 }
 
 function shapeOf(schema: unknown): Record<string, unknown> | undefined {
-  return (schema as { shape?: Record<string, unknown> } | undefined)?.shape;
+  const { shape, options } = (schema ?? {}) as { shape?: Record<string, unknown>; options?: readonly unknown[] };
+  // Of a union the branch that is an object.
+  return shape ?? (Array.isArray(options) ? options.map(shapeOf).find((branch) => branch !== undefined) : undefined);
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,6 +1,8 @@
 import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import * as z from "zod";
 
+import { governShape } from "./policySchema.js";
+
 const positiveMs = z.number().int().positive();
 const positiveCount = z.number().int().positive();
 const globs = z.array(z.string().min(1));
@@ -85,6 +87,8 @@ export const serverEntrySchema = z.strictObject({
   /** Globs on raw tool names that are not offered; beats `toolFilter`. */
   toolDeny: globs.optional(),
 
+  ...governShape,
+
   /** Milliseconds for handshake and first listing together. */
   connectTimeoutMs: positiveMs.optional(),
   /** Milliseconds for a listing request. */
@@ -117,6 +121,11 @@ export const wrappedServerSchema = serverEntrySchema.pick({
   alwaysLoad: true,
   toolFilter: true,
   toolDeny: true,
+  permission: true,
+  overrides: true,
+  trustAnnotations: true,
+  scopes: true,
+  workspaces: true,
   connectTimeoutMs: true,
   requestTimeoutMs: true,
   toolTimeoutMs: true,

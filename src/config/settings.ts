@@ -14,6 +14,8 @@ import {
   type ResultStore,
 } from "./hubSchema.js";
 import { nearest } from "./nearest.js";
+import type { PolicyOptions } from "./policySchema.js";
+import { governSettings, isGoverned, type GovernSettings } from "./policySettings.js";
 import { parseOptions } from "./parseOptions.js";
 import { serverEntrySchema, type McpServerEntry, type WrappedServerEntry } from "./serverSchema.js";
 import { environmentResolver, type SecretResolver } from "./variables.js";
@@ -52,6 +54,7 @@ export interface ServerSettings {
   readonly defer: boolean | undefined;
   readonly isAlwaysLoaded: (toolName: string) => boolean;
   readonly isOffered: (toolName: string) => boolean;
+  readonly govern: GovernSettings;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly toolTimeoutMs: number;
@@ -92,6 +95,10 @@ export type AdapterCallbacks = Partial<
 /** A hub's complete settings. */
 export interface HubSettings {
   readonly servers: ReadonlyMap<string, ServerSettings>;
+  /** The rules the hub was made with. */
+  readonly policy: PolicyOptions | undefined;
+  /** Whether anything was written that can ask or deny. */
+  readonly isGoverned: boolean;
   readonly startup: "background" | "eager" | "lazy";
   readonly names: "mcp" | "bare" | ((serverName: string, toolName: string) => string);
   readonly envelope: boolean;
@@ -151,6 +158,7 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   }
   return {
     ...sharedSettings(parsed),
+    isGoverned: isGoverned(parsed, Object.values(parsed.mcpServers)),
     servers,
     secretResolver: parsed.secretResolver ?? environmentResolver,
     onConnectionError: parsed.onConnectionError ?? "ignore",
@@ -203,6 +211,7 @@ export function resolveWrapOptions(
   }
   return {
     ...sharedSettings(parsed),
+    isGoverned: isGoverned(parsed, Object.values(parsed.servers ?? {})),
     servers,
     secretResolver: environmentResolver,
     onConnectionError: "ignore",
@@ -330,6 +339,7 @@ function serverSettings(
     defer: entry.defer ?? hub.defer,
     isAlwaysLoaded: matchesAlways,
     isOffered: (toolName) => matchesFilter(toolName) && !matchesDeny(toolName),
+    govern: governSettings(entry, hub.permission),
     connectTimeoutMs: entry.connectTimeoutMs ?? hub.connectTimeoutMs ?? DEFAULTS.connectTimeoutMs,
     requestTimeoutMs: entry.requestTimeoutMs ?? hub.requestTimeoutMs ?? DEFAULTS.requestTimeoutMs,
     toolTimeoutMs: entry.toolTimeoutMs ?? entry.defaultToolTimeout ?? hubToolTimeoutMs ?? DEFAULTS.toolTimeoutMs,
@@ -343,6 +353,7 @@ function sharedSettings(options: SharedOptions) {
   return {
     startup: options.startup ?? ("background" as const),
     names: options.names ?? ("mcp" as const),
+    policy: options.policy,
     envelope: options.envelope ?? true,
     embeddings: options.embeddings,
     rerank: options.rerank,

@@ -2,7 +2,7 @@ import pLimit, { type LimitFunction } from "p-limit";
 
 import type { ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
-import { listTools, type RawToolList } from "./listTools.js";
+import { listPages, type RawList } from "./listPages.js";
 import { rejectOnAbort } from "./openManaged.js";
 import type { OpenSession, ServerInfo, Session } from "./session.js";
 
@@ -20,8 +20,8 @@ export type State =
   | { readonly kind: "disabled" }
   | { readonly kind: "closed" };
 
-/** What a server listed, raw, with what it said in the handshake. */
-export interface Listing extends RawToolList {
+/** The tools a server listed, raw, with what it said in the handshake. */
+export interface Listing extends RawList {
   readonly instructions: string | undefined;
   readonly serverInfo: ServerInfo | undefined;
 }
@@ -248,7 +248,7 @@ export class Connection {
   async #list(session: Session, signal: AbortSignal): Promise<Listing> {
     const { settings, maxListPages } = this.#parts;
     const list = await rejectOnAbort(
-      listTools(session.client, { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages }),
+      listPages(session.client, "tools", { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages }),
       signal,
     );
     this.#listedAtMs = Date.now();

@@ -22,6 +22,8 @@ export interface ListingInput {
   readonly unavailable: readonly string[];
   /** Characters of the whole block, tags and newlines included. */
   readonly budgetChars: number;
+  /** Whether a tool that is about to be named may be. Default: all may. */
+  readonly mayShow?: ((tool: ToolEntry) => boolean) | undefined;
 }
 
 const OPEN = "<AVAILABLE_MCP_TOOLS>\n";
@@ -45,7 +47,7 @@ const LEAD_CHARS = 2;
  * @returns The block, or `""` when there is nothing to say.
  */
 export function renderListing(input: ListingInput): string {
-  const { servers, connecting, onDemand, unavailable, budgetChars } = input;
+  const { servers, connecting, onDemand, unavailable, budgetChars, mayShow = () => true } = input;
   const deferring = servers.filter(({ tools }) => tools.length > 0);
   const hasSearchable = deferring.length + connecting.length + onDemand.length + unavailable.length > 0;
   const instructing = servers.filter(({ instructions }) => instructions !== undefined && instructions.trim() !== "");
@@ -56,20 +58,20 @@ export function renderListing(input: ListingInput): string {
   const waiting = [nameLine("Still connecting", connecting, room), nameLine("Not available now", unavailable, room)].join("");
   const lazily = onDemand.map(({ serverName, purpose }) => lazyLine(serverName, purpose, room)).join("");
   const { shown, hidden } = chooseServers(deferring, room);
-  const named = chooseNamed(shown, room);
+  const named = new Map([...chooseNamed(shown, room)].map((server) => [server, server.tools.filter(mayShow)]));
   const purposes = choosePurposes(
     shown.filter((server) => !named.has(server)),
     room,
   );
-  const descriptionChars = chooseDescriptionChars(
-    [...named].flatMap(({ tools }) => tools),
-    room,
-  );
-  const body = shown.map((server) =>
-    named.has(server)
-      ? (hasHeader(server) ? `${label(server)}:\n` : "") + server.tools.map((tool) => toolLine(tool, descriptionChars)).join("")
-      : "",
-  );
+  const descriptionChars = chooseDescriptionChars([...named.values()].flat(), room);
+  const body = shown.map((server) => {
+    const tools = named.get(server) ?? [];
+    if (tools.length === 0) return "";
+    return (
+      (hasHeader(server) ? `${label({ ...server, tools })}:\n` : "") +
+      tools.map((tool) => toolLine(tool, descriptionChars)).join("")
+    );
+  });
   const withPurpose = shown.flatMap((server) => {
     const purpose = purposes.get(server);
     return purpose === undefined ? [] : [`${label(server)}: ${purpose}\n`];
@@ -79,6 +81,11 @@ export function renderListing(input: ListingInput): string {
   const instructions = instructing.map((server) => instructionLine(server, room)).join("");
   const text = intro + body.join("") + withPurpose.join("") + bareLine + overflowLine(hidden) + lazily + waiting + instructions;
   return `${OPEN}${text}${CLOSE}`;
+}
+
+/** Bound names of the tools that a listing names one by one. */
+export function listedNames(listing: string): string[] {
+  return [...listing.matchAll(/^- ([^\s:]+)/gm)].map(([, name]) => name!);
 }
 
 /** Counts down what is left of the budget. */

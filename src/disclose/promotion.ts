@@ -55,7 +55,7 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
     placed.push({ tool: { kind: "mcp", entry }, at, order, name: entry.boundName });
   }
   placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
-  return placed.map(({ tool }) => tool);
+  return placed.flatMap(({ tool }) => (tool.kind === "mcp" && !view.mayShow(tool.entry) ? [] : [tool]));
 }
 
 /** The tools of a server that are bound in every model call of a thread. */

@@ -26,6 +26,8 @@ const MAX_LIMIT = 50;
 const MAX_QUERIES = 10;
 const MAX_DESCRIPTION_CHARS = 200;
 const MAX_LISTED_CHARS = 8_000;
+/** So often a search is made again because a function hid what it found. */
+const MAX_ROUNDS = 10;
 
 /** Description of `search_mcp_tools` for the model. */
 export const SEARCH_TOOL_DESCRIPTION =
@@ -60,9 +62,10 @@ export function parseSearchArguments(value: unknown): SearchArguments {
 
 /** Names of the servers a search is about: one, those of a category, or all visible ones. Empty for an unknown name. */
 export function searchedServers(view: View, server: string | undefined): readonly string[] {
-  if (server === undefined) return view.serverNames;
-  if (view.serverNames.includes(server)) return [server];
-  return view.serverNames.filter((serverName) => view.settings(serverName).category === server);
+  const names = view.spokenServers();
+  if (server === undefined) return names;
+  if (names.includes(server)) return [server];
+  return names.filter((serverName) => view.settings(serverName).category === server);
 }
 
 /** Answers a search of the visible tools. Servers that are still connecting have been waited for. */
@@ -73,7 +76,7 @@ export async function answerSearch(
 ): Promise<SearchAnswer> {
   const serverNames = searchedServers(view, server);
   if (server !== undefined && serverNames.length === 0) {
-    return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.serverNames.join(", ")}.`, matches: [] };
+    return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.spokenServers().join(", ")}.`, matches: [] };
   }
   if (queries.length === 0) {
     if (server === undefined) return { text: listServers(view), matches: [] };
@@ -81,7 +84,9 @@ export async function answerSearch(
   }
   const inScope = new Set(serverNames);
   const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
-  const results = await Promise.all(queries.map(async (query) => ({ query, ...(await find({ query, limit, accepts })) })));
+  const results = await Promise.all(
+    queries.map(async (query) => ({ query, ...(await findShown(view, find, { query, limit, accepts })) })),
+  );
   const matches = interleave(results.map(({ tools }) => tools));
   const missed = results.filter(({ tools }) => tools.length === 0).map((result) => describeMiss(result));
   const found =
@@ -94,6 +99,34 @@ export async function answerSearch(
   return { text: [...found, ...missed].join("\n") + unreachable(view, serverNames), matches };
 }
 
+/**
+ * A search of which everything that is found may be shown: where the policy's function hides a tool, the next one takes
+ * its place. Tools that are not about to be shown are not asked about.
+ */
+export async function findShown(
+  view: View,
+  find: (query: ToolQuery) => Promise<ToolMatches>,
+  query: ToolQuery,
+): Promise<ToolMatches> {
+  const hidden = new Set<ToolEntry>();
+  const asked = new Set<ToolEntry>();
+  const isShown = (entry: ToolEntry): boolean => {
+    if (!asked.has(entry) && !view.mayShow(entry)) hidden.add(entry);
+    asked.add(entry);
+    return !hidden.has(entry);
+  };
+  for (let round = 0; ; round += 1) {
+    const found = await find({ ...query, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
+    const tools = found.tools.filter(isShown);
+    const nearest = found.nearest.filter((name) => {
+      const entry = view.tool(name);
+      return entry !== undefined && isShown(entry);
+    });
+    const isComplete = tools.length === found.tools.length && nearest.length === found.nearest.length;
+    if (isComplete || round === MAX_ROUNDS) return { tools, nearest };
+  }
+}
+
 /** True when the queries name tools that are known, so that nothing need be waited for. */
 export function isAnsweredByName(view: View, { queries, server }: SearchArguments): boolean {
   const inScope = new Set(searchedServers(view, server));
@@ -101,14 +134,14 @@ export function isAnsweredByName(view: View, { queries, server }: SearchArgument
     queries.length > 0 &&
     queries.every((query) => {
       const named = [view.tool(query.trim()), ...view.catalog.toolsNamed(query.trim())];
-      return named.some((entry) => entry !== undefined && inScope.has(entry.serverName) && view.isVisible(entry));
+      return named.some((entry) => entry !== undefined && inScope.has(entry.serverName) && view.shows(entry));
     })
   );
 }
 
 /** What the model is told about a tool name that it may not know or that does not exist. The same for both. */
 export function unknownToolText(view: View, name: string): string {
-  const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry));
+  const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry)).filter((near) => view.shows(view.tool(near)!));
   const hint = near.length === 0 ? "" : ` Similar tools: ${near.join(", ")}.`;
   const away = view.serverNames.find(
     (serverName) => view.server(serverName) === undefined && name.startsWith(`mcp__${serverName}__`),
@@ -143,7 +176,7 @@ function describeMiss({ query, nearest }: { readonly query: string; readonly nea
 }
 
 function listServers(view: View): string {
-  const lines = view.serverNames.map((serverName) => {
+  const lines = view.spokenServers().map((serverName) => {
     const server = view.server(serverName);
     const settings = view.settings(serverName);
     const count = server === undefined ? view.state(serverName) : `${server.tools.length} tools`;
@@ -156,11 +189,21 @@ function listServers(view: View): string {
 function listTools(view: View, serverName: string): string {
   const tools = view.server(serverName)?.tools;
   if (tools === undefined) return "";
-  const lines = tools.map((entry) => `- ${entry.boundName}: ${oneLine(entry.description || (entry.title ?? ""), 100)}`);
   const head = `Server ${oneLine(serverName, 64)} has ${tools.length} tools. Search for one by name to make it callable.`;
-  const full = [head, ...lines].join("\n");
-  if (full.length <= MAX_LISTED_CHARS) return full;
-  return cut([head, ...tools.map((entry) => `- ${entry.boundName}`)].join("\n"), MAX_LISTED_CHARS);
+  // No more than could be shown is looked at.
+  const shown: ToolEntry[] = [];
+  let left = MAX_LISTED_CHARS - head.length;
+  for (const entry of tools) {
+    if (left < 0) break;
+    if (!view.mayShow(entry)) continue;
+    shown.push(entry);
+    left -= entry.boundName.length + 3;
+  }
+  const full = [head, ...shown.map((entry) => `- ${entry.boundName}: ${oneLine(entry.description || (entry.title ?? ""), 100)}`)];
+  const text = full.join("\n");
+  return text.length <= MAX_LISTED_CHARS
+    ? text
+    : cut([head, ...shown.map((entry) => `- ${entry.boundName}`)].join("\n"), MAX_LISTED_CHARS);
 }
 
 /** Says which of the searched servers could not be searched. */

@@ -6,7 +6,7 @@ import { nameTool } from "../catalog/names.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { Budgets, HubSettings } from "../config/settings.js";
 import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
-import { renderListing, type ListedServer } from "./listing.js";
+import { listedNames, renderListing, type ListedServer } from "./listing.js";
 import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.js";
 import { activationOf, demote, nextAt, pinnedTools, promote } from "./promotion.js";
 import type { ServerView, View } from "./view.js";
@@ -55,7 +55,8 @@ export function showThread(
     before.view !== view.key ||
     Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
     !areAnchored(before.notes, messages) ||
-    (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting"));
+    (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting")) ||
+    (at === "turn" && namesHiddenTools(view, before.listing));
   if (changes.length === 0 && !isOutdated) return { sent: before, update: undefined };
 
   const told = tell(view, before, changes, activation, settings);
@@ -65,6 +66,14 @@ export function showThread(
   const sent = isOutdated || isOverfull ? renewListing(view, told, settings) : { ...told, notes };
   const mcpActivation = activationChange(view, changes, before, told, activation, settings);
   return { sent, update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation } };
+}
+
+/** True when a tool that the listing names may not be shown any more. One that was removed is spoken of in a note. */
+function namesHiddenTools(view: View, listing: string): boolean {
+  return listedNames(listing).some((name) => {
+    const entry = view.catalog.tool(name);
+    return entry !== undefined && !view.shows(entry);
+  });
 }
 
 interface Change {
@@ -98,7 +107,7 @@ function visibleDiff(
 ): CatalogDiff | undefined {
   if (diff === undefined) return undefined;
   const isVisible = (toolName: string): boolean =>
-    view.isVisible(
+    view.shows(
       view.catalog.toolOf(serverName, toolName) ?? { serverName, toolName, boundName: nameTool(names, serverName, toolName) },
     );
   return {
@@ -159,11 +168,12 @@ function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpS
   const connecting = inState("connecting");
   const listing = settings.listing
     ? renderListing({
-        servers: view.servers().map((server) => listedServer(server, current)),
+        servers: view.servers().flatMap((server) => (server.isBlank ? [] : [listedServer(server, current)])),
         connecting,
         onDemand: inState("idle").map((serverName) => ({ serverName, purpose: view.settings(serverName).description })),
         unavailable: inState("failed", "needs-auth", "closed"),
         budgetChars: settings.budgets.listingBudgetChars,
+        mayShow: view.mayShow,
       })
     : "";
   return withSearchTool(view, { ...current, listing, pending: connecting }, 0, settings);

@@ -1,6 +1,5 @@
 import type { Catalog, ServerCatalog } from "../catalog/catalog.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import { matchGlobs } from "../config/globs.js";
 import type { ServerSettings } from "../config/settings.js";
 import type { ConnectionState } from "../events.js";
 
@@ -10,6 +9,19 @@ export interface ViewOptions {
   readonly servers?: readonly string[] | undefined;
   /** Globs on raw or bound tool names it may use. Default: all. */
   readonly tools?: readonly string[] | undefined;
+}
+
+/** What identifies a tool to a {@link Sight}. */
+export type SeenTool = Pick<ToolEntry, "serverName" | "toolName" | "boundName"> & Partial<Pick<ToolEntry, "annotations">>;
+
+/** What may be seen, by those for whom it is the same. */
+export interface Sight {
+  /** Equal keys mean equal sight, in every process. */
+  readonly key: string;
+  /** Names of the servers that may be used, in the order of the configuration. */
+  readonly serverNames: readonly string[];
+  /** Whether a tool of one of these servers may be seen; `undefined` when all may. */
+  readonly isToolVisible: ((tool: SeenTool) => boolean) | undefined;
 }
 
 /** One server as an agent sees it. */
@@ -22,86 +34,64 @@ export interface ServerView {
   /** Those of them that are bound in every model call although the server is deferred. */
   readonly alwaysLoaded: readonly ToolEntry[];
   readonly definitionChars: number;
+  /** True when it has tools and none of them may be seen: then it is not spoken of. */
+  readonly isBlank: boolean;
   /** The server's own title. Untrusted. */
   readonly title: string | undefined;
   /** The server's own instructions. Untrusted. */
   readonly instructions: string | undefined;
 }
 
-/** What one agent sees of a catalog. Derived parts are kept for as long as a server's catalog stays the same. */
-export class View {
+/** What all see who see the same. Derived parts are kept for as long as a server's catalog stays the same. */
+export class SharedView {
   readonly catalog: Catalog;
-  /** Equal keys mean equal narrowing. */
-  readonly key: string;
+  readonly sight: Sight;
   readonly #settings: ReadonlyMap<string, ServerSettings>;
   readonly #stateOf: (serverName: string) => ConnectionState;
-  readonly #matchesTool: ((name: string) => boolean) | undefined;
   readonly #servers = new WeakMap<ServerCatalog, ServerView>();
-  readonly #names: readonly string[];
+  readonly #visible = new WeakMap<ServerCatalog, ReadonlySet<ToolEntry>>();
+  readonly #names: ReadonlySet<string>;
   #known: { readonly version: number; readonly servers: readonly ServerView[]; readonly definitionChars: number } | undefined;
 
   constructor(
     catalog: Catalog,
     settings: ReadonlyMap<string, ServerSettings>,
     stateOf: (serverName: string) => ConnectionState,
-    options: ViewOptions,
+    sight: Sight,
   ) {
     this.catalog = catalog;
+    this.sight = sight;
     this.#settings = settings;
     this.#stateOf = stateOf;
-    this.#names = [...settings.values()]
-      .filter(({ serverName, enabled }) => enabled && (options.servers === undefined || options.servers.includes(serverName)))
-      .map(({ serverName }) => serverName);
-    this.#matchesTool = options.tools === undefined ? undefined : matchGlobs(options.tools);
-    this.key = JSON.stringify([options.servers ?? null, options.tools ?? null]);
+    this.#names = new Set(sight.serverNames);
   }
 
-  /** Names of the servers this agent may use, connected or not, in the order of the configuration. */
-  get serverNames(): readonly string[] {
-    return this.#names;
-  }
-
-  /** Settings of a server. */
   settings(serverName: string): ServerSettings {
     return this.#settings.get(serverName)!;
   }
 
-  /** State of a server's connection. */
   state(serverName: string): ConnectionState {
     return this.#stateOf(serverName);
   }
 
-  /** The servers whose tools are known, in the order of the configuration. */
-  servers(): readonly ServerView[] {
-    return this.#current().servers;
-  }
-
-  /** Characters of the definitions of all visible tools. */
-  get definitionChars(): number {
-    return this.#current().definitionChars;
-  }
-
-  /** One server whose tools are known. */
   server(serverName: string): ServerView | undefined {
     const known = this.catalog.server(serverName);
-    return known === undefined || !this.#names.includes(serverName) ? undefined : this.#serverView(known);
+    return known === undefined || !this.#names.has(serverName) ? undefined : this.#serverView(known);
   }
 
-  /** True when this agent may see and use the tool. */
-  isVisible({ serverName, toolName, boundName }: Pick<ToolEntry, "serverName" | "toolName" | "boundName">): boolean {
-    if (!this.#names.includes(serverName)) return false;
-    return this.#matchesTool === undefined || this.#matchesTool(toolName) || this.#matchesTool(boundName);
+  isVisible(tool: SeenTool): boolean {
+    if (!this.#names.has(tool.serverName)) return false;
+    if (this.sight.isToolVisible === undefined) return true;
+    const known = this.catalog.server(tool.serverName);
+    // A search asks this of every candidate.
+    const visible = known === undefined ? undefined : this.#visible.get(known);
+    return visible?.has(tool as ToolEntry) === true || this.sight.isToolVisible(tool);
   }
 
-  /** The visible tool of a bound name. */
-  tool(boundName: string): ToolEntry | undefined {
-    const entry = this.catalog.tool(boundName);
-    return entry !== undefined && this.isVisible(entry) ? entry : undefined;
-  }
-
-  #current() {
+  /** The known servers and the size of all their definitions. */
+  current() {
     if (this.#known?.version !== this.catalog.version) {
-      const servers = this.#names.flatMap((serverName) => this.server(serverName) ?? []);
+      const servers = this.sight.serverNames.flatMap((serverName) => this.server(serverName) ?? []);
       const definitionChars = servers.reduce((sum, server) => sum + server.definitionChars, 0);
       this.#known = { version: this.catalog.version, servers, definitionChars };
     }
@@ -112,7 +102,8 @@ export class View {
     const cached = this.#servers.get(known);
     if (cached !== undefined) return cached;
     const settings = this.settings(known.serverName);
-    const tools = this.#matchesTool === undefined ? known.tools : known.tools.filter((entry) => this.isVisible(entry));
+    const { isToolVisible } = this.sight;
+    const tools = isToolVisible === undefined ? known.tools : known.tools.filter(isToolVisible);
     const view: ServerView = {
       serverName: known.serverName,
       settings,
@@ -121,10 +112,78 @@ export class View {
       alwaysLoaded: tools.filter((entry) => settings.isAlwaysLoaded(entry.toolName)),
       definitionChars:
         tools === known.tools ? known.definitionChars : tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
+      isBlank: tools.length === 0 && known.tools.length > 0,
       title: known.snapshot.serverInfo?.title,
       instructions: known.snapshot.instructions,
     };
+    if (isToolVisible !== undefined) this.#visible.set(known, new Set(tools));
     this.#servers.set(known, view);
     return view;
+  }
+}
+
+/** What one run sees of a catalog. */
+export class View {
+  readonly catalog: Catalog;
+  /** Equal keys mean equal narrowing. */
+  readonly key: string;
+  /** Names of the servers this run may use, connected or not, in the order of the configuration. */
+  readonly serverNames: readonly string[];
+  /** Whether a visible tool that is about to be shown may be: asks the policy's function, when there is one. */
+  readonly mayShow: (tool: SeenTool) => boolean;
+  readonly #shared: SharedView;
+
+  constructor(shared: SharedView, mayShow: (tool: SeenTool) => boolean = () => true) {
+    this.#shared = shared;
+    this.catalog = shared.catalog;
+    this.key = shared.sight.key;
+    this.serverNames = shared.sight.serverNames;
+    this.mayShow = mayShow;
+  }
+
+  /** The servers that may be spoken of: not those of which every tool is hidden. */
+  spokenServers(): readonly string[] {
+    return this.serverNames.filter((serverName) => this.server(serverName)?.isBlank !== true);
+  }
+
+  /** Settings of a server. */
+  settings(serverName: string): ServerSettings {
+    return this.#shared.settings(serverName);
+  }
+
+  /** State of a server's connection. */
+  state(serverName: string): ConnectionState {
+    return this.#shared.state(serverName);
+  }
+
+  /** The servers whose tools are known, in the order of the configuration. */
+  servers(): readonly ServerView[] {
+    return this.#shared.current().servers;
+  }
+
+  /** Characters of the definitions of all visible tools. */
+  get definitionChars(): number {
+    return this.#shared.current().definitionChars;
+  }
+
+  /** One server whose tools are known. */
+  server(serverName: string): ServerView | undefined {
+    return this.#shared.server(serverName);
+  }
+
+  /** True when this run may see and use the tool, as far as that can be said without asking a function. */
+  isVisible(tool: SeenTool): boolean {
+    return this.#shared.isVisible(tool);
+  }
+
+  /** True when the tool may be shown. */
+  shows(tool: SeenTool): boolean {
+    return this.isVisible(tool) && this.mayShow(tool);
+  }
+
+  /** The visible tool of a bound name. */
+  tool(boundName: string): ToolEntry | undefined {
+    const entry = this.catalog.tool(boundName);
+    return entry !== undefined && this.isVisible(entry) ? entry : undefined;
   }
 }

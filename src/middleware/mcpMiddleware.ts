@@ -1,11 +1,12 @@
 import { AIMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, isCommand } from "@langchain/langgraph";
+import { Command, getConfig, interrupt, isCommand, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 
-import { originOf } from "../call/boundTool.js";
+import { contextOf, originOf } from "../call/boundTool.js";
+import type { RunInfo, RunRoute } from "../callRouter.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import { isWrappableClient, type WrappableClient } from "../connect/openWrapped.js";
-import { Disclosure, type RunRoute } from "../disclosure.js";
+import { Disclosure } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
 import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js";
@@ -35,17 +36,17 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
   const hub = hubOrClient instanceof McpHub ? hubOrClient : McpHub.wrap(hubOrClient);
   const disclosure = new Disclosure(hub, parsed);
 
-  return createMiddleware({
+  const middleware = createMiddleware({
     name: "mcpMiddleware",
     stateSchema: mcpStateSchema,
 
-    beforeAgent: async (state, runtime) => disclosure.start(state, state.messages, runtime.signal),
+    beforeAgent: async (state) => disclosure.start(state, state.messages, runInfo()),
 
     wrapModelCall: async (request, handler) => {
-      const { state, runtime, model } = request;
+      const { state, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
-      const context = { origin: originOf(runtime), signal: runtime.signal, model };
-      const plan = await disclosure.prepare(state, request.messages, foreignNames, context);
+      const run = runInfo();
+      const plan = await disclosure.prepare(state, request.messages, foreignNames, { ...run, model });
       const answer = await handler({
         ...request,
         messages: plan.messages,
@@ -54,14 +55,17 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       });
       // A structured response is no AIMessage; a Command in its place would lose it.
       if (!AIMessage.isInstance(answer)) return answer;
-      return withUpdate(answer, { ...plan.update, ...disclosure.review(answer, plan, state) });
+      return withUpdate(answer, { ...plan.update, ...(await disclosure.review(answer, plan, state, run)) });
     },
 
+    afterModel: (state) => disclosure.ask(state, state.messages, interrupt, runInfo()),
+
     wrapToolCall: async (request, handler) => {
-      const { toolCall, tool, state, runtime } = request;
-      const route = await disclosure.route(toolCall, tool !== undefined, state, runtime.signal);
-      const run = async ({ tool: ours, after }: RunRoute): Promise<ToolMessage | Command> => {
-        const result = await handler({ ...request, tool: ours });
+      const { toolCall, tool, state } = request;
+      const route = await disclosure.route(toolCall, tool !== undefined, state, runInfo());
+      const run = async ({ tool: ours, args, after }: RunRoute): Promise<ToolMessage | Command> => {
+        const call = args === undefined ? toolCall : { ...toolCall, args };
+        const result = await handler({ ...request, tool: ours, toolCall: call });
         const update = ToolMessage.isInstance(result) ? after(result) : undefined;
         return update === undefined ? result : new Command({ update: { messages: [result], ...update } });
       };
@@ -80,6 +84,18 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       }
     },
   });
+  // Each hook is a node of the graph; without a policy nobody is ever asked.
+  if (!hub.settings.isGoverned) delete middleware.afterModel;
+  return middleware;
+}
+
+/**
+ * What a hook runs in. Taken from the run's configuration: what `createAgent` hands to a hook as `runtime.context` is
+ * only the part that the middleware's own `contextSchema` names.
+ */
+function runInfo(): RunInfo {
+  const config = getConfig() as LangGraphRunnableConfig | undefined;
+  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
 }
 
 /** LangChain's answer to a call of a tool that nobody has: nothing ran. */

@@ -110,10 +110,11 @@ describe.each(WIRES)("%s", (wire) => {
     await hub.connect(undefined, { onFailure: "throw" });
     const model = models.client(wire);
     const entries = hub
-      .view({})
+      .views({})
+      .of({})
       .servers()
       .flatMap(({ tools }) => tools);
-    const bound = entries.map((entry) => hub.toolOf(entry, profileOf(model)));
+    const bound = entries.map((entry) => hub.tools.of(entry, profileOf(model)));
     const violations: string[] = [];
     let count = 0;
     for (let from = 0; from < bound.length; from += 120) {
@@ -141,7 +142,8 @@ describe("recorded servers, all at once", () => {
     });
     expect((await hub.connect()).failed).toEqual([]);
     const entries = hub
-      .view({})
+      .views({})
+      .of({})
       .servers()
       .flatMap(({ tools }) => tools);
     expect(entries).toHaveLength(recordings.reduce((sum, { tools }) => sum + new Set(tools.map(({ name }) => name)).size, 0));

@@ -2,8 +2,11 @@ import { Catalog } from "../../src/catalog/catalog.js";
 import { readTool, type RawTool } from "../../src/catalog/toolEntry.js";
 import type { McpHubOptions } from "../../src/config/hubSchema.js";
 import { resolveHubOptions } from "../../src/config/settings.js";
-import { View, type ViewOptions } from "../../src/disclose/view.js";
+import type { View, ViewOptions } from "../../src/disclose/view.js";
+import { Views } from "../../src/disclose/views.js";
 import type { ConnectionState } from "../../src/events.js";
+import type { McpRunContext } from "../../src/config/policySchema.js";
+import { Policy } from "../../src/policy/policy.js";
 
 /** A tool in short: its name, or its definition. */
 export type ToolInShort = string | { readonly name: string; readonly [key: string]: unknown };
@@ -19,9 +22,9 @@ export interface CatalogFixture {
 /** Makes a catalog of servers; those without tools are still connecting. */
 export function catalogOf(
   servers: Record<string, readonly ToolInShort[] | undefined>,
-  options: Partial<McpHubOptions> & { readonly view?: ViewOptions } = {},
+  options: Partial<McpHubOptions> & { readonly view?: ViewOptions; readonly context?: McpRunContext } = {},
 ): CatalogFixture {
-  const { view: viewOptions = {}, mcpServers = {}, ...rest } = options;
+  const { view: viewOptions = {}, context = {}, mcpServers = {}, ...rest } = options;
   const entries = Object.fromEntries(Object.keys(servers).map((name) => [name, { command: "x", ...mcpServers[name] }]));
   const settings = resolveHubOptions({ ...rest, mcpServers: entries });
   const catalog = new Catalog(settings);
@@ -31,7 +34,9 @@ export function catalogOf(
     states.set(serverName, "connected");
   };
   for (const [name, tools] of Object.entries(servers)) if (tools !== undefined) put(name, tools);
-  const view = new View(catalog, settings.servers, (name) => states.get(name) ?? "connecting", viewOptions);
+  const policy = new Policy(settings, settings.policy);
+  const stateOf = (name: string): ConnectionState => states.get(name) ?? "connecting";
+  const view = new Views({ catalog, servers: settings.servers, stateOf, policyOf: () => policy }, viewOptions).of(context);
   return { catalog, view, states, put };
 }
 

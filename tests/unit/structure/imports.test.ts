@@ -14,6 +14,7 @@ const ROOMS = [
   "call",
   "input",
   "hub",
+  "callRouter",
   "disclosure",
   "previewContext",
   "faces",

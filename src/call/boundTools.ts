@@ -1,0 +1,36 @@
+import type { GatedTool } from "../catalog/gatedTool.js";
+import { PROFILES, type SchemaProfile } from "../catalog/profiles.js";
+import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { ServerSettings } from "../config/settings.js";
+import { boundTool, runCall } from "./boundTool.js";
+import type { Gate } from "./gate.js";
+import type { Asker } from "./permits.js";
+
+/** The LangChain tools of a hub, made when they are bound, not for the whole catalog. */
+export class BoundTools {
+  readonly #servers: ReadonlyMap<string, ServerSettings>;
+  readonly #gate: Gate;
+  readonly #made = new WeakMap<ToolEntry, Map<string, GatedTool>>();
+
+  constructor(servers: ReadonlyMap<string, ServerSettings>, gate: Gate) {
+    this.#servers = servers;
+    this.#gate = gate;
+  }
+
+  /** The tool of an entry; the same object for the same entry and profile. */
+  of(entry: ToolEntry, profile: SchemaProfile = PROFILES.generic): GatedTool {
+    let made = this.#made.get(entry);
+    if (made === undefined) this.#made.set(entry, (made = new Map<string, GatedTool>()));
+    let tool = made.get(profile.name);
+    if (tool === undefined) {
+      tool = boundTool(entry, this.#servers.get(entry.serverName)!, this.#gate, profile);
+      made.set(profile.name, tool);
+    }
+    return tool;
+  }
+
+  /** The tool of an entry whose calls are made for someone, with what a person has said. */
+  for(entry: ToolEntry, asker: Asker): GatedTool {
+    return this.of(entry).running(runCall(entry, this.#gate, asker));
+  }
+}

@@ -1,0 +1,79 @@
+import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+
+import { isUnauthorized } from "../connect/openManaged.js";
+import type { Session } from "../connect/session.js";
+import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
+
+/** A request that failed, for the message. */
+export interface FailedRequest {
+  readonly serverName: string;
+  readonly toolName?: string | undefined;
+  /** What was wanted, such as `the call of "search"`. */
+  readonly subject: string;
+  /** The limits that were in force, with the options that raise them. */
+  readonly timeout: { readonly ms: number; readonly option: string };
+  readonly maxTimeout?: { readonly ms: number; readonly option: string } | undefined;
+}
+
+/** What a failed request means to the caller. */
+export function callError(cause: unknown, request: FailedRequest, session: Session | undefined): McpMiddlewareError {
+  if (McpMiddlewareError.isInstance(cause)) return cause;
+  const { serverName, toolName, subject } = request;
+  const details = { serverName, toolName, cause };
+  const mask = session?.mask ?? ((text: string) => text);
+  const ended = session?.endReason();
+  if (isUnauthorized(cause)) {
+    return new McpAuthRequiredError(`Server "${serverName}" refused ${subject} for want of credentials.`, details);
+  }
+  if (isRpcError(cause)) {
+    if (isOwnTimeout(cause)) return timeoutError(cause, request, details);
+    if (ended === undefined) {
+      const serverText = mask(cause.message);
+      const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
+      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: cause.code, serverText });
+    }
+  }
+  return new McpConnectionError(
+    ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
+    mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
+    details,
+  );
+}
+
+/** True for what says that the connection is gone, and not for what a server answered or a timeout. */
+export function isTransportFailure(cause: unknown): boolean {
+  return !isRpcError(cause) && !isUnauthorized(cause) && !McpMiddlewareError.isInstance(cause);
+}
+
+function timeoutError(
+  { data }: McpError,
+  { subject, serverName, timeout, maxTimeout }: FailedRequest,
+  details: ConstructorParameters<typeof McpConnectionError>[2],
+): McpConnectionError {
+  const isHard = maxTimeout !== undefined && (data as { maxTotalTimeout?: unknown }).maxTotalTimeout !== undefined;
+  const what = capitalised(subject);
+  return new McpConnectionError(
+    "REQUEST_TIMEOUT",
+    isHard
+      ? `${what} on server "${serverName}" did not end within ${maxTimeout.ms} ms. Raise ${maxTimeout.option} if it may take longer.`
+      : `${what} on server "${serverName}" was not answered within ${timeout.ms} ms. Raise ${timeout.option} if it may take longer.`,
+    details,
+  );
+}
+
+function capitalised(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+/** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */
+function isRpcError(error: unknown): error is McpError {
+  if (error instanceof McpError) return true;
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  return typeof code === "number" && code <= -32_000;
+}
+
+/** The SDK's own timeouts share their code with what servers send; only they carry the limit. */
+function isOwnTimeout({ code, data }: McpError): boolean {
+  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null) return false;
+  return "timeout" in data || "maxTotalTimeout" in data;
+}

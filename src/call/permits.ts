@@ -1,0 +1,196 @@
+import type { OnAsk } from "../config/askSchema.js";
+import type { McpRunContext } from "../config/policySchema.js";
+import { McpPolicyError, messageOf } from "../errors.js";
+import type { HubEvents, RunOrigin } from "../events.js";
+import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../policy/asking.js";
+import { permissionOf, targetOf, type Operation } from "../policy/operation.js";
+import type { Decision, Policy } from "../policy/policy.js";
+import type { McpAsked, McpDecisions } from "../state.js";
+
+/** A person's answer that lets an asked call run. */
+export interface Approval {
+  /** `"edit"`: the call already has the edited arguments. */
+  readonly type: "approve" | "edit";
+  /** Digest of the arguments that were approved. */
+  readonly digest: string;
+  readonly answeredBy?: string | undefined;
+}
+
+/** Who wants an operation, and how a person can be asked about it. */
+export interface Asker {
+  readonly context?: McpRunContext | undefined;
+  readonly toolCallId?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly origin?: RunOrigin | undefined;
+  /** What a person has already said. */
+  readonly approval?: Approval | undefined;
+  /** Asks a person who has not been asked. */
+  readonly onAsk?: OnAsk | undefined;
+}
+
+/** An operation with the decision about it and what a person would be told. */
+export interface Wanted {
+  readonly operation: Operation;
+  readonly decision: Decision;
+  /** The bound name of a tool; the permission of anything else. */
+  readonly name: string;
+  /** Content hash of a tool. */
+  readonly toolHash?: string | undefined;
+}
+
+type Answer = Pick<McpDecisions[string], "type" | "answeredBy">;
+
+const NOBODY: McpRunContext = Object.freeze({});
+
+/** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
+export class Permits {
+  readonly #policyOf: () => Policy;
+  readonly #events: HubEvents;
+
+  constructor(policyOf: () => Policy, events: HubEvents) {
+    this.#policyOf = policyOf;
+    this.#events = events;
+  }
+
+  /** What the policy in force says. */
+  decide(operation: Operation, { context }: Asker): Decision {
+    return this.#policyOf().decide(operation, context ?? NOBODY);
+  }
+
+  /**
+   * Lets an operation through, or throws.
+   *
+   * @returns Arguments in place of those that were wanted, when a person who was asked here edited them.
+   * @throws {McpPolicyError} when it is denied, when a person has to be asked and was not, or said no.
+   */
+  async pass(wanted: Wanted, asker: Asker): Promise<{ readonly edited: Readonly<Record<string, unknown>> } | undefined> {
+    const { operation, decision } = wanted;
+    const { approval, onAsk } = asker;
+    switch (decision.kind) {
+      case "deny":
+        this.audit(operation, decision, asker);
+        throw deniedError(operation, decision);
+      case "allow":
+        this.audit(operation, decision, asker, approval);
+        return undefined;
+      case "ask": {
+        if (approval !== undefined) {
+          const isSame = approval.type === "edit" || approval.digest === argumentsDigest(argumentsOf(operation));
+          this.audit(operation, decision, asker, isSame ? approval : { type: "refuse" });
+          if (isSame) return undefined;
+          throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
+        }
+        if (onAsk !== undefined) return this.#ask(wanted, onAsk, asker);
+        this.audit(operation, decision, asker, { type: "refuse" });
+        throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
+      }
+    }
+  }
+
+  /** Writes a `policy` event. */
+  audit(operation: Operation, decision: Decision, { context, toolCallId, origin }: Asker, answer?: Answer): void {
+    if (!this.#events.has("policy")) return;
+    const args = argumentsOf(operation);
+    this.#events.emit("policy", {
+      ...origin,
+      permission: permissionOf(operation),
+      operation: operation.kind,
+      serverName: operation.serverName,
+      target: targetOf(operation),
+      class: decision.class,
+      decision: decision.kind,
+      reason: decision.reason,
+      decidedBy: decision.decidedBy,
+      toolCallId,
+      ...(answer === undefined ? {} : { answer: answer.type }),
+      ...(answer?.answeredBy === undefined ? {} : { answeredBy: answer.answeredBy }),
+      ...(context?.user === undefined ? {} : { user: context.user }),
+      argumentsDigest: argumentsDigest(args),
+      ...(this.#policyOf().audit === "arguments" ? { arguments: args } : {}),
+    });
+  }
+
+  /** Asks a person here and now. */
+  async #ask(
+    wanted: Wanted,
+    onAsk: OnAsk,
+    asker: Asker,
+  ): Promise<{ readonly edited: Readonly<Record<string, unknown>> } | undefined> {
+    const { operation, decision } = wanted;
+    const callId = asker.toolCallId ?? "";
+    const asked = { [callId]: askedCall(wanted, 0) };
+    const answer = (await askNow(asked, onAsk, asker))[callId]!;
+    this.audit(operation, decision, asker, answer);
+    switch (answer.type) {
+      case "approve":
+        return undefined;
+      case "edit":
+        if (operation.kind === "call") return { edited: answer.editedArguments ?? {} };
+        throw askError("APPROVAL_REFUSED", operation, decision, "only the arguments of tools can be edited");
+      case "reject":
+        throw askError("APPROVAL_REFUSED", operation, decision, answer.message ?? "a person rejected it");
+      case "refuse":
+        throw askError("APPROVAL_REFUSED", operation, decision, answer.message ?? "it was not approved");
+    }
+  }
+}
+
+/** Asks by `onAsk`; what it throws refuses all. */
+export async function askNow(asked: McpAsked, onAsk: OnAsk, { context, signal }: Asker): Promise<McpDecisions> {
+  try {
+    return readAskResponse(asked, await onAsk(toAskRequest(asked), { context: context ?? NOBODY, signal }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    return refuseAll(asked, `Asking failed: ${messageOf(error)}`);
+  }
+}
+
+/** What is kept of a call that waits for a person. */
+export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, order: number): McpAsked[string] {
+  const args = argumentsOf(operation);
+  return {
+    boundName: name,
+    toolHash,
+    digest: argumentsDigest(args),
+    order,
+    request: {
+      operation: operation.kind,
+      serverName: operation.serverName,
+      target: targetOf(operation),
+      class: decision.class,
+      arguments: args,
+      reason: decision.reason,
+    },
+  };
+}
+
+/** What would be sent. */
+function argumentsOf(operation: Operation): unknown {
+  if (operation.kind === "read") return { uri: operation.uri };
+  return "arguments" in operation ? (operation.arguments ?? {}) : {};
+}
+
+function deniedError(operation: Operation, { reason, isHidden }: Decision): McpPolicyError {
+  return new McpPolicyError("POLICY_DENIED", `${permissionOf(operation)} is denied: ${reason}.`, {
+    ...namesOf(operation),
+    reason,
+    isHidden,
+  });
+}
+
+function askError(
+  code: "APPROVAL_REQUIRED" | "APPROVAL_REFUSED",
+  operation: Operation,
+  decision: Decision,
+  why: string,
+): McpPolicyError {
+  return new McpPolicyError(code, `${permissionOf(operation)} was not run: ${why} (${decision.reason}).`, {
+    ...namesOf(operation),
+    reason: why,
+  });
+}
+
+function namesOf(operation: Operation): { serverName: string; toolName?: string } {
+  const { serverName } = operation;
+  return operation.kind === "call" ? { serverName, toolName: operation.toolName } : { serverName };
+}

@@ -1,0 +1,290 @@
+import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+
+import { callOf, checked } from "./call/callArguments.js";
+import { errorMessage } from "./call/errorMessage.js";
+import type { JudgedCall } from "./call/gate.js";
+import { askedCall, askNow, type Approval } from "./call/permits.js";
+import type { GatedTool } from "./catalog/gatedTool.js";
+import type { ToolEntry } from "./catalog/toolEntry.js";
+import type { AskRequest, OnAsk } from "./config/askSchema.js";
+import type { McpRunContext } from "./config/policySchema.js";
+import { activationOf } from "./disclose/promotion.js";
+import { unknownToolText } from "./disclose/search.js";
+import type { View } from "./disclose/view.js";
+import { McpMiddlewareError } from "./errors.js";
+import type { RunOrigin } from "./events.js";
+import type { McpHub } from "./hub.js";
+import { readAskResponse, refuseAll, toAskRequest } from "./policy/asking.js";
+import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpUnbound } from "./state.js";
+
+/** What a hook runs in. */
+export interface RunInfo {
+  readonly origin?: RunOrigin | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** The context of the run: what policy, scopes and workspaces are decided for. */
+  readonly context?: McpRunContext | undefined;
+  /** Run configuration, for the adapter's hooks. */
+  readonly config?: RunnableConfig | undefined;
+}
+
+/** What becomes of a tool call. */
+export type ToolCallRoute =
+  /** Not ours. */
+  | { readonly kind: "pass" }
+  /** A raw name that nothing in the request had. If nobody else has a tool of that name, `otherwise`. */
+  | { readonly kind: "unbound"; readonly otherwise: RunRoute | AnswerRoute }
+  | AnswerRoute
+  | RunRoute;
+
+/** Answered without running anything. */
+export interface AnswerRoute {
+  readonly kind: "answer";
+  readonly message: ToolMessage;
+}
+
+/** Run this tool; `after` says what its answer changes in the state. */
+export interface RunRoute {
+  readonly kind: "run";
+  readonly tool: GatedTool;
+  /** Arguments to run it with in place of the model's: a person edited them. */
+  readonly args?: Record<string, unknown>;
+  readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
+}
+
+/** A tool call as LangChain hands it on. */
+export interface ToolCallLike {
+  readonly id?: string | undefined;
+  readonly name: string;
+  readonly args?: unknown;
+}
+
+/** What a router is made of. */
+export interface CallRouterParts {
+  readonly hub: McpHub;
+  readonly onAsk: OnAsk | undefined;
+  /** Whether bound names may lack our prefix. */
+  readonly usesOwnNames: boolean;
+  /** Waits for every server, so that a name can be told from an unknown one in a process that has just started. */
+  readonly loadAll: (view: View, signal: AbortSignal | undefined) => Promise<void>;
+  /** What it changes in the state that tools were found or called. */
+  readonly promotion: (view: View, found: readonly ToolEntry[], state: McpThreadState) => McpStateUpdate | undefined;
+}
+
+/** What {@link CallRouter.review} needs of a model call. */
+export interface ReviewedPlan {
+  readonly tools: readonly GatedTool[];
+  readonly foreignNames: ReadonlySet<string>;
+  readonly view: View;
+}
+
+/** From the model's answer to the tool node: which calls are ours, who is asked about them, what becomes of each. */
+export class CallRouter {
+  readonly #parts: CallRouterParts;
+
+  constructor(parts: CallRouterParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks at the model's answer once, and writes down what later hooks must not work out anew. */
+  async review(answer: AIMessage, plan: ReviewedPlan, state: McpThreadState, run: RunInfo): Promise<McpStateUpdate | undefined> {
+    const unbound: McpUnbound = {};
+    const asked: McpAsked = {};
+    const ours = new Set(plan.tools.map(({ name }) => name));
+    const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
+    for (const [order, call] of calls.entries()) {
+      const id = call.id!;
+      const verdict = ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
+      if (verdict !== undefined) unbound[id] = verdict;
+      if (verdict === "foreign" || verdict === "suggest" || plan.foreignNames.has(call.name)) continue;
+      const judged = await this.#judge(call, verdict === "repair", plan.view, run);
+      if (judged === undefined) continue;
+      const { decision, operation, entry } = judged;
+      // A name that is not the tool's own is mended only where nobody has to be asked.
+      if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
+      else if (decision.kind === "ask") {
+        asked[id] = askedCall({ operation, decision, name: entry.boundName, toolHash: entry.hash }, order);
+        this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
+      }
+    }
+    const update: McpStateUpdate = {
+      ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
+      ...replaced("_mcpAsked", asked, state._mcpAsked),
+      // Answers of an earlier hop are for calls of that hop.
+      ...replaced("_mcpDecisions", {}, state._mcpDecisions),
+    };
+    return Object.keys(update).length === 0 ? undefined : update;
+  }
+
+  /** Asks a person about the calls that were written down. Never works out anew who is asked about what. */
+  async ask(
+    state: McpThreadState,
+    messages: readonly BaseMessage[],
+    interrupt: (request: AskRequest) => unknown,
+    run: RunInfo,
+  ): Promise<McpStateUpdate | undefined> {
+    const asked = stillOpen(state._mcpAsked ?? {}, messages);
+    if (Object.keys(asked).length === 0) return undefined;
+    let response: unknown;
+    try {
+      response = interrupt(toAskRequest(asked));
+    } catch (error) {
+      if (!isMissingCheckpointer(error)) throw error;
+      return { _mcpDecisions: await this.#askWithoutCheckpointer(asked, run) };
+    }
+    return { _mcpDecisions: readAskResponse(asked, response) };
+  }
+
+  /** True for a call of another's tool, as far as the model's answer said. */
+  isForeign({ id }: ToolCallLike, state: McpThreadState): boolean {
+    return ownValue(state._mcpUnbound, id) === "foreign";
+  }
+
+  /** Decides what becomes of a tool call. */
+  async route(
+    call: ToolCallLike,
+    isRegistered: boolean,
+    view: View,
+    state: McpThreadState,
+    run: RunInfo,
+  ): Promise<ToolCallRoute> {
+    const verdict = ownValue(state._mcpUnbound, call.id);
+    if (isRegistered || verdict === "foreign") return { kind: "pass" };
+    const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
+    const { usesOwnNames, loadAll } = this.#parts;
+    if (view.tool(call.name) === undefined && (mayBeOurs || usesOwnNames)) await loadAll(view, run.signal);
+    const entry = view.tool(call.name);
+    if (entry !== undefined) return this.#callRoute(call, entry, view, state, run);
+    const namesakes = verdict === undefined ? [] : namesakesOf(view, call.name);
+    if (namesakes.length > 0) {
+      return { kind: "unbound", otherwise: this.#unboundRoute(call, verdict === "repair", namesakes, view, state, run) };
+    }
+    if (isOurPrefix(call.name)) return answer(call, unknownToolText(view, call.name));
+    return { kind: "pass" };
+  }
+
+  /** How a call is to be taken whose name was not bound. */
+  #verdict(name: string, { foreignNames, view }: ReviewedPlan): McpUnbound[string] | undefined {
+    const isKnown = view.tool(name) !== undefined;
+    const namesakes = namesakesOf(view, name);
+    if (foreignNames.has(name)) return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
+    if (isKnown || namesakes.length === 0) return undefined;
+    return namesakes.length === 1 ? "repair" : "suggest";
+  }
+
+  /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
+  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<JudgedCall | undefined> {
+    const { hub, loadAll } = this.#parts;
+    if (!hub.settings.isGoverned) return undefined;
+    if (!isRepaired && view.tool(call.name) === undefined && isOurPrefix(call.name)) await loadAll(view, run.signal);
+    const entry = isRepaired ? namesakesOf(view, call.name)[0] : view.tool(call.name);
+    if (entry === undefined) return undefined;
+    const { serverName, toolName } = entry;
+    try {
+      const judged = await hub.judge({ ...run, serverName, toolName, arguments: call.args, toolCallId: call.id });
+      // Nobody is asked about a call that cannot be sent.
+      if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
+      return judged;
+    } catch (error) {
+      if (McpMiddlewareError.isInstance(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #askWithoutCheckpointer(asked: McpAsked, run: RunInfo): Promise<McpDecisions> {
+    const { hub, onAsk } = this.#parts;
+    if (onAsk !== undefined) return askNow(asked, onAsk, run);
+    hub.events.warn(
+      "NOBODY_TO_ASK",
+      'A call has to be approved by a person, and the agent has no way to ask: give createAgent a checkpointer, or mcpMiddleware the option "onAsk".',
+    );
+    return refuseAll(asked, "A person has to approve it, and none can be asked here");
+  }
+
+  #unboundRoute(
+    call: ToolCallLike,
+    mayRepair: boolean,
+    namesakes: readonly ToolEntry[],
+    view: View,
+    state: McpThreadState,
+    run: RunInfo,
+  ): RunRoute | AnswerRoute {
+    if (mayRepair && namesakes.length === 1) return this.#callRoute(call, namesakes[0]!, view, state, run);
+    const names = namesakes.slice(0, 10).map(({ boundName }) => boundName);
+    return answer(call, `There is no tool "${call.name}". Use one of: ${names.join(", ")}.`);
+  }
+
+  #callRoute(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunInfo): RunRoute | AnswerRoute {
+    if (!view.mayShow(entry)) return answer(call, unknownToolText(view, call.name));
+    const { hub, promotion } = this.#parts;
+    const after = (message: ToolMessage): McpStateUpdate | undefined =>
+      message.status === "error" ? undefined : promotion(view, [entry], state);
+    const decided = ownValue(state._mcpDecisions, call.id);
+    if (decided === undefined) return { kind: "run", tool: hub.tools.of(entry), after };
+    if (decided.type === "reject" || decided.type === "refuse") {
+      const operation = callOf(entry, call.args);
+      hub.permits.audit(operation, hub.permits.decide(operation, run), { ...run, toolCallId: call.id }, decided);
+      return answer(call, refusalText(entry, decided));
+    }
+    if (decided.boundName !== entry.boundName || decided.toolHash !== entry.hash) {
+      return answer(
+        call,
+        `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`,
+      );
+    }
+    const approval: Approval = { type: decided.type, digest: decided.digest, answeredBy: decided.answeredBy };
+    const { origin, context = {} } = run;
+    const tool = hub.tools.for(entry, { context, approval, ...(origin === undefined ? {} : { origin }) });
+    return { kind: "run", tool, after, ...(decided.type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
+  }
+}
+
+/** True for a name that only one of ours can have. */
+export function isOurPrefix(name: string): boolean {
+  return name.startsWith("mcp__");
+}
+
+function answer(call: ToolCallLike, text: string): AnswerRoute {
+  return { kind: "answer", message: errorMessage(call, text) };
+}
+
+/** Tools of any server with this raw name that may be shown. */
+function namesakesOf(view: View, name: string): ToolEntry[] {
+  return view.catalog.toolsNamed(name).filter((entry) => view.shows(entry));
+}
+
+function refusalText({ boundName }: ToolEntry, { type, message }: McpDecisions[string]): string {
+  if (type === "refuse") return `${boundName} was not run: ${message ?? "it was not approved"}.`;
+  const words = message === undefined || message === "" ? "" : ` They said: ${message}`;
+  return `A person rejected this call of ${boundName}; it was not run. Do not repeat it.${words}`;
+}
+
+/** The asked calls that are calls of the last answer, and that nobody has answered meanwhile. */
+function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked {
+  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const calls = last < 0 ? [] : ((messages[last] as AIMessage).tool_calls ?? []);
+  const answered = new Set(
+    messages.slice(last + 1).flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
+  );
+  const open = new Set(calls.flatMap(({ id }) => (id === undefined || answered.has(id) ? [] : [id])));
+  return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
+}
+
+function isMissingCheckpointer(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "lc_error_code" in error && error.lc_error_code === "MISSING_CHECKPOINTER"
+  );
+}
+
+/** A write that replaces what an earlier hop left; none when both are empty. */
+function replaced<Key extends "_mcpUnbound" | "_mcpAsked" | "_mcpDecisions">(
+  key: Key,
+  next: NonNullable<McpStateUpdate[Key]>,
+  before: object | undefined,
+): McpStateUpdate {
+  return Object.keys(next).length + Object.keys(before ?? {}).length === 0 ? {} : { [key]: next };
+}
+
+function ownValue<Value>(record: Readonly<Record<string, Value>> | undefined, key: string | undefined): Value | undefined {
+  return record !== undefined && key !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
+}

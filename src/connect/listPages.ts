@@ -1,0 +1,73 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+import * as z from "zod";
+
+/** What can be listed: the method, and the key of the elements in its result. */
+export const LISTS = {
+  tools: "tools/list",
+  prompts: "prompts/list",
+  resources: "resources/list",
+  resourceTemplates: "resources/templates/list",
+} as const;
+
+/** Key of a list of {@link LISTS}. */
+export type ListKey = keyof typeof LISTS;
+
+/** All elements of a list of a server, unread. */
+export interface RawList {
+  readonly elements: readonly unknown[];
+  /** Why the listing was ended before the server said it was complete. */
+  readonly cutBecause: string | undefined;
+}
+
+/** Limits of one listing. */
+export interface ListLimits {
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for each page. */
+  readonly timeout: number;
+  readonly maxPages: number;
+}
+
+/* Tolerant on purpose: one malformed element must not cost the server's others. */
+const pageSchema = z.looseObject({ nextCursor: z.string().nullish() });
+
+/**
+ * Lists what a server has, page by page.
+ *
+ * Stops at a cursor that was seen before and after `maxPages`. A server that does not know the method has nothing.
+ *
+ * @throws whatever the client throws for a failed request.
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
+ */
+export async function listPages(client: Client, key: ListKey, limits: ListLimits): Promise<RawList> {
+  const elements: unknown[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | undefined;
+  for (let page = 0; page < limits.maxPages; page += 1) {
+    const result = await requestPage(client, key, cursor, limits);
+    const found = result[key];
+    if (Array.isArray(found)) for (const element of found as unknown[]) elements.push(element);
+    cursor = result.nextCursor ?? undefined;
+    if (cursor === undefined) return { elements, cutBecause: undefined };
+    if (cursors.has(cursor)) return { elements, cutBecause: "it repeats a page" };
+    cursors.add(cursor);
+  }
+  return { elements, cutBecause: `it has more than ${limits.maxPages} pages` };
+}
+
+async function requestPage(
+  client: Client,
+  key: ListKey,
+  cursor: string | undefined,
+  { signal, timeout }: ListLimits,
+): Promise<z.output<typeof pageSchema>> {
+  try {
+    return await client.request({ method: LISTS[key], params: cursor === undefined ? {} : { cursor } }, pageSchema, {
+      ...(signal === undefined ? {} : { signal }),
+      timeout,
+    });
+  } catch (error) {
+    if (error instanceof McpError && error.code === Number(ErrorCode.MethodNotFound)) return {};
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+import { LRUCache } from "lru-cache";
+
+import type { Catalog } from "../catalog/catalog.js";
+import { matchGlobs } from "../config/globs.js";
+import type { McpRunContext } from "../config/policySchema.js";
+import type { ServerSettings } from "../config/settings.js";
+import type { ConnectionState } from "../events.js";
+import type { Policy } from "../policy/policy.js";
+import { SharedView, View, type SeenTool, type Sight, type ViewOptions } from "./view.js";
+
+/** So many different sights are remembered for one agent; a further one costs a pass over the catalog. */
+const MAX_SIGHTS = 32;
+
+/** What views are made of. */
+export interface ViewsParts {
+  readonly catalog: Catalog;
+  readonly servers: ReadonlyMap<string, ServerSettings>;
+  readonly stateOf: (serverName: string) => ConnectionState;
+  /** The policy in force. */
+  readonly policyOf: () => Policy;
+}
+
+/** The views of one agent: what it sees in a run depends on the run's context, and on the policy in force. */
+export class Views {
+  /** Names of the servers the agent may use in some run, in the order of the configuration. */
+  readonly serverNames: readonly string[];
+  readonly #parts: ViewsParts;
+  readonly #optionsKey: string;
+  readonly #matchesTool: ((name: string) => boolean) | undefined;
+  readonly #shared = new LRUCache<string, SharedView>({ max: MAX_SIGHTS });
+
+  constructor(parts: ViewsParts, { servers, tools }: ViewOptions) {
+    this.#parts = parts;
+    this.serverNames = [...parts.servers.values()]
+      .filter(({ serverName, enabled }) => enabled && (servers === undefined || servers.includes(serverName)))
+      .map(({ serverName }) => serverName);
+    this.#matchesTool = tools === undefined ? undefined : matchGlobs(tools);
+    this.#optionsKey = JSON.stringify([servers ?? null, tools ?? null]);
+  }
+
+  /** What a run sees. */
+  of(context: McpRunContext): View {
+    const policy = this.#parts.policyOf();
+    const audience = policy.audienceOf(context);
+    const key = `${policy.key}/${audience.key}`;
+    let shared = this.#shared.get(key);
+    if (shared === undefined) {
+      const { catalog, servers, stateOf } = this.#parts;
+      const sight: Sight = {
+        key: `${this.#optionsKey}/${key}`,
+        serverNames: this.serverNames.filter((serverName) => policy.isServerVisible(serverName, audience)),
+        isToolVisible: this.#testOf(policy, (tool) => policy.isToolVisible(tool, audience)),
+      };
+      shared = new SharedView(catalog, servers, stateOf, sight);
+      this.#shared.set(key, shared);
+    }
+    return policy.hasFunction ? new View(shared, (tool) => policy.mayShow(tool, context)) : new View(shared);
+  }
+
+  /** The test of a tool; `undefined` when every tool passes. */
+  #testOf(policy: Policy, isPermitted: (tool: SeenTool) => boolean): ((tool: SeenTool) => boolean) | undefined {
+    const matches = this.#matchesTool;
+    if (matches === undefined) return policy.hidesTools ? isPermitted : undefined;
+    const isNamed = ({ toolName, boundName }: SeenTool): boolean => matches(toolName) || matches(boundName);
+    return policy.hidesTools ? (tool) => isNamed(tool) && isPermitted(tool) : isNamed;
+  }
+}

@@ -1,0 +1,88 @@
+import { matchGlob } from "../config/globs.js";
+import {
+  CLASSES,
+  DECISIONS,
+  type DecisionKind,
+  type PermissionTier,
+  type ToolClass,
+  type ToolOverride,
+} from "../config/policySchema.js";
+import { decideTier } from "./tiers.js";
+
+/** What overrides say about one tool. */
+export interface Overriding {
+  readonly class: ToolClass;
+  /** In place of the server's tier. */
+  readonly permission: { readonly name: PermissionTier | DecisionKind; readonly glob: string } | undefined;
+  /** All of these are needed, besides those of the server. */
+  readonly scopes: readonly string[];
+}
+
+interface Override {
+  readonly glob: string;
+  readonly permission: PermissionTier | DecisionKind | undefined;
+  readonly class: ToolClass | undefined;
+  readonly scopes: readonly string[];
+  readonly matches: (toolName: string) => boolean;
+}
+
+/**
+ * The overrides of one server.
+ *
+ * An exact name beats globs. Of several globs the most restrictive holds: the harshest decision, the most harmful class,
+ * the scopes of all.
+ */
+export class Overrides {
+  readonly #exact = new Map<string, Override>();
+  readonly #globs: Override[] = [];
+
+  constructor(overrides: Readonly<Record<string, ToolOverride>>) {
+    for (const [glob, value] of Object.entries(overrides)) {
+      const { permission, class: toolClass, scopes = [] } = typeof value === "string" ? { permission: value } : value;
+      const override = { glob, permission, class: toolClass, scopes, matches: matchGlob(glob) };
+      this.#exact.set(glob, override);
+      this.#globs.push(override);
+    }
+  }
+
+  /** Every list of scopes that an override asks for. */
+  scopeLists(): (readonly string[])[] {
+    return this.#globs.map(({ scopes }) => scopes).filter((scopes) => scopes.length > 0);
+  }
+
+  /** True when an override says what a tool does, or settles it without that. */
+  get tellsClasses(): boolean {
+    return this.#globs.some(({ class: toolClass, permission }) => toolClass !== undefined || permission !== undefined);
+  }
+
+  /** What holds for a tool that is otherwise taken for this class. */
+  of(toolName: string, ownClass: ToolClass): Overriding {
+    const exact = this.#exact.get(toolName);
+    const matching = this.#globs.filter(({ matches }) => matches(toolName));
+    if (matching.length === 0 && exact === undefined) return { class: ownClass, permission: undefined, scopes: [] };
+    const classRank = ({ class: given }: Override): number => (given === undefined ? -1 : CLASSES.indexOf(given));
+    const toolClass = exact?.class ?? harshest(matching, classRank)?.class ?? ownClass;
+    const effect = ({ permission }: Override): number => {
+      if (permission === undefined) return -1;
+      return DECISIONS.indexOf(isDecision(permission) ? permission : decideTier(permission, toolClass));
+    };
+    const permitting = exact?.permission === undefined ? harshest(matching, effect) : exact;
+    return {
+      class: toolClass,
+      permission: permitting?.permission === undefined ? undefined : { name: permitting.permission, glob: permitting.glob },
+      scopes: [...new Set([...(exact?.scopes ?? []), ...matching.flatMap(({ scopes }) => scopes)])],
+    };
+  }
+}
+
+/** True for a decision, false for a tier. */
+export function isDecision(permission: PermissionTier | DecisionKind): permission is DecisionKind {
+  return (DECISIONS as readonly string[]).includes(permission);
+}
+
+/** The override with the highest rank; `undefined` when all rank below 0. */
+function harshest(overrides: readonly Override[], rank: (override: Override) => number): Override | undefined {
+  let best: Override | undefined;
+  for (const override of overrides) if (rank(override) > (best === undefined ? -1 : rank(best))) best = override;
+  return best;
+}

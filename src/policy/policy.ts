@@ -1,0 +1,258 @@
+import { digest } from "../catalog/hash.js";
+import type { ToolAnnotations } from "../catalog/toolEntry.js";
+import {
+  DECISIONS,
+  type DecisionKind,
+  type McpRunContext,
+  type PolicyFunction,
+  type PolicyOptions,
+  type PolicyRules,
+  type ToolClass,
+} from "../config/policySchema.js";
+import type { HubSettings, ServerSettings } from "../config/settings.js";
+import { messageOf } from "../errors.js";
+import { Requirements, type Audience } from "./audience.js";
+import { permissionOf, targetOf, targetsOf, OPERATION_KINDS, type Operation } from "./operation.js";
+import { isDecision, Overrides } from "./overrides.js";
+import { Rules } from "./rules.js";
+import { classOf, decideTier } from "./tiers.js";
+
+/** What the policy says about an operation. */
+export interface Decision {
+  readonly kind: DecisionKind;
+  /** For people. */
+  readonly reason: string;
+  /** The rule, tier, override or function that decided. */
+  readonly decidedBy: string;
+  readonly class: ToolClass;
+  /** True when it is denied whatever the arguments are: then it must not be known either. */
+  readonly isHidden: boolean;
+}
+
+/** A tool as visibility is decided. */
+export interface GovernedTool {
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly annotations?: ToolAnnotations | undefined;
+}
+
+/** The more restrictive of two decisions; of equal ones the first. */
+export function moreRestrictive<Value extends { readonly kind: DecisionKind }>(first: Value, second: Value): Value {
+  return DECISIONS.indexOf(second.kind) > DECISIONS.indexOf(first.kind) ? second : first;
+}
+
+type Verdict = Pick<Decision, "kind" | "reason" | "decidedBy">;
+
+interface GovernedServer {
+  readonly settings: ServerSettings;
+  readonly overrides: Overrides;
+}
+
+/**
+ * Who may do what: rules, tiers, overrides, scopes, workspaces and a function, combined by the most restrictive.
+ *
+ * Pure: it decides and touches nothing. Unchangeable; new rules make a new policy.
+ */
+export class Policy {
+  /** Equal keys mean equal rules, in every process. A function is not part of it. */
+  readonly key: string;
+  /** What `policy` events hold of arguments. */
+  readonly audit: "digest" | "arguments";
+  readonly #rules: Rules;
+  readonly #decide: PolicyFunction | undefined;
+  readonly #servers: ReadonlyMap<string, GovernedServer>;
+  readonly #requirements: Requirements;
+
+  /**
+   * @param options - The rules in force; those of the settings when the hub is made.
+   * @throws {McpConfigError} for a permission that cannot be read.
+   */
+  constructor(settings: HubSettings, options: PolicyOptions | undefined) {
+    const { decide, audit, ...lists }: PolicyRules = typeof options === "function" ? { decide: options } : (options ?? {});
+    this.#rules = new Rules(lists);
+    this.#decide = decide;
+    this.audit = audit ?? "digest";
+    this.#servers = new Map(
+      [...settings.servers].map(([serverName, server]) => [
+        serverName,
+        { settings: server, overrides: new Overrides(server.govern.overrides) },
+      ]),
+    );
+    const governed = [...this.#servers.values()];
+    this.#requirements = new Requirements(
+      governed.flatMap(({ settings: { govern } }) => (govern.workspaces === undefined ? [] : [govern.workspaces])),
+      governed.flatMap(({ settings: { govern }, overrides }) => [govern.scopes, ...overrides.scopeLists()]).filter(isNotEmpty),
+    );
+    this.key = digest(JSON.stringify([lists, governed.map(({ settings: { serverName, govern } }) => [serverName, govern])]));
+  }
+
+  /** True when a function decides as well. */
+  get hasFunction(): boolean {
+    return this.#decide !== undefined;
+  }
+
+  /** False when no rule, tier, override or scope can hide a tool. */
+  get hidesTools(): boolean {
+    return (
+      this.#rules.canDeny("call") ||
+      [...this.#servers.values()].some(
+        ({ settings: { govern } }) =>
+          govern.permission === "readonly" ||
+          govern.workspaces !== undefined ||
+          govern.scopes.length > 0 ||
+          Object.keys(govern.overrides).length > 0,
+      )
+    );
+  }
+
+  /** What of a context decides about what can be seen. */
+  audienceOf(context: McpRunContext): Audience {
+    return this.#requirements.audienceOf(context);
+  }
+
+  /** Decides about an operation with its arguments, the function included. */
+  decide(operation: Operation, context: McpRunContext): Decision {
+    const toolClass = this.classOf(operation);
+    const fixed = this.#fixed(operation, toolClass, this.audienceOf(context));
+    if (fixed.kind === "deny" || this.#decide === undefined) {
+      return { ...fixed, class: toolClass, isHidden: fixed.kind === "deny" };
+    }
+    const asked = this.#ask(operation, toolClass, context);
+    const verdict = moreRestrictive(fixed, asked);
+    // Denied for its arguments, or would it be denied with any?
+    const isHidden =
+      verdict.kind === "deny" &&
+      operation.kind === "call" &&
+      this.#ask({ ...operation, arguments: undefined }, toolClass, context).kind === "deny";
+    return { ...verdict, class: toolClass, isHidden };
+  }
+
+  /** What an operation does. Only tools write. */
+  classOf(operation: Operation): ToolClass {
+    if (operation.kind !== "call") return "read";
+    const { settings, overrides } = this.#servers.get(operation.serverName)!;
+    return overrides.of(operation.toolName, classOf(operation.annotations, settings.govern.trustAnnotations)).class;
+  }
+
+  /** False for a server of which this audience may use nothing. */
+  isServerVisible(serverName: string, audience: Audience): boolean {
+    const { govern } = this.#servers.get(serverName)!.settings;
+    if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) return false;
+    if (!audience.hasScopes(govern.scopes)) return false;
+    return !OPERATION_KINDS.every((kind) => this.#rules.deniesAll(kind, serverName));
+  }
+
+  /** False for a tool that this audience may not call, whatever the arguments are. Functions are not asked. */
+  isToolVisible(tool: GovernedTool, audience: Audience): boolean {
+    const operation = callOf(tool);
+    return this.#fixed(operation, this.classOf(operation), audience).kind !== "deny";
+  }
+
+  /** Asks the function whether a tool that is about to be shown may be. True without a function. */
+  mayShow(tool: GovernedTool, context: McpRunContext): boolean {
+    if (this.#decide === undefined) return true;
+    const operation = callOf(tool);
+    return this.#ask(operation, this.classOf(operation), context).kind !== "deny";
+  }
+
+  /** Rules whose server part matches no configured server. */
+  unusedRules(): string[] {
+    return this.#rules.unused([...this.#servers.keys()]);
+  }
+
+  /** Servers whose tier treats reading apart, while nothing tells which of their tools read. */
+  serversWithoutClasses(): string[] {
+    return [...this.#servers.values()]
+      .filter(
+        ({ settings: { govern, enabled }, overrides }) =>
+          enabled &&
+          (govern.permission === "cautious" || govern.permission === "readonly") &&
+          !govern.trustAnnotations &&
+          !overrides.tellsClasses,
+      )
+      .map(({ settings }) => settings.serverName);
+  }
+
+  /** All but the function: the most restrictive of scopes, workspaces, rules and tier. */
+  #fixed(operation: Operation, toolClass: ToolClass, audience: Audience): Verdict {
+    const { serverName } = operation;
+    const { settings, overrides } = this.#servers.get(serverName)!;
+    const { govern } = settings;
+    const own = operation.kind === "call" ? overrides.of(operation.toolName, toolClass) : undefined;
+    if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) {
+      return { kind: "deny", reason: `server "${serverName}" is not for this workspace`, decidedBy: "workspaces" };
+    }
+    if (!audience.hasScopes([...govern.scopes, ...(own?.scopes ?? [])])) {
+      return { kind: "deny", reason: "the caller has not the scopes it needs", decidedBy: "scopes" };
+    }
+    const ruled = targetsOf(operation)
+      .map((target) => this.#ruled(operation, target))
+      .reduce((first, second) => moreRestrictive(first, second));
+    return moreRestrictive(ruled, permitted(serverName, toolClass, govern.permission, own?.permission));
+  }
+
+  #ruled({ kind, serverName }: Operation, target: string): Verdict {
+    const { kind: decision, rule } = this.#rules.decide(kind, serverName, target);
+    if (rule === undefined) {
+      return { kind: decision, reason: `no rule matches, and by default the policy says ${decision}`, decidedBy: "default" };
+    }
+    return { kind: decision, reason: `rule "${rule}" says ${decision}`, decidedBy: `rule ${rule}` };
+  }
+
+  /** Asks the function. What it answers wrongly denies. */
+  #ask(operation: Operation, toolClass: ToolClass, context: McpRunContext): Verdict {
+    const decidedBy = "function";
+    const broken = (what: string): Verdict => ({ kind: "deny", reason: `the policy function ${what}`, decidedBy });
+    try {
+      const answer: unknown = this.#decide!(
+        {
+          operation: operation.kind,
+          serverName: operation.serverName,
+          target: targetOf(operation),
+          arguments: "arguments" in operation ? structuredClone(operation.arguments) : undefined,
+          permission: permissionOf(operation),
+          class: toolClass,
+          annotations: operation.kind === "call" ? (operation.annotations as Record<string, unknown>) : undefined,
+          metadata: this.#servers.get(operation.serverName)!.settings.metadata,
+        },
+        context,
+      );
+      if (answer instanceof Promise) {
+        answer.catch(() => undefined);
+        return broken("returned a promise; it has to answer at once");
+      }
+      if (answer === null) return broken("gave no decision");
+      if (answer === undefined) return { kind: "allow", reason: "the policy function has no objection", decidedBy };
+      const { decision, reason } = typeof answer === "string" ? { decision: answer } : (answer as Record<string, unknown>);
+      if (!(DECISIONS as readonly unknown[]).includes(decision)) return broken("gave no decision");
+      return {
+        kind: decision as DecisionKind,
+        reason: typeof reason === "string" && reason !== "" ? reason : `the policy function says ${decision as string}`,
+        decidedBy,
+      };
+    } catch (error) {
+      return broken(`failed: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** What the tier of a server says, or the override in its place. */
+function permitted(
+  serverName: string,
+  toolClass: ToolClass,
+  tier: ServerSettings["govern"]["permission"],
+  override: ReturnType<Overrides["of"]>["permission"],
+): Verdict {
+  const name = override?.name ?? tier;
+  const kind = isDecision(name) ? name : decideTier(name, toolClass);
+  const where = override === undefined ? `permission "${tier}"` : `override "${override.glob}"`;
+  return { kind, reason: `${where} of server "${serverName}" says ${kind} (${toolClass})`, decidedBy: where };
+}
+
+function callOf({ serverName, toolName, annotations }: GovernedTool): Extract<Operation, { kind: "call" }> {
+  return { kind: "call", serverName, toolName, arguments: undefined, annotations };
+}
+
+function isNotEmpty(list: readonly unknown[]): boolean {
+  return list.length > 0;
+}

@@ -1,0 +1,26 @@
+import type { DecisionKind, PermissionTier, ToolClass } from "../config/policySchema.js";
+import type { ToolAnnotations } from "../catalog/toolEntry.js";
+
+const TIER_DECISIONS: Readonly<Record<PermissionTier, Readonly<Record<ToolClass, DecisionKind>>>> = {
+  open: { read: "allow", write: "allow", destructive: "allow" },
+  cautious: { read: "allow", write: "ask", destructive: "ask" },
+  strict: { read: "ask", write: "ask", destructive: "ask" },
+  readonly: { read: "allow", write: "deny", destructive: "deny" },
+};
+
+/** What a tier says about a class of operations. */
+export function decideTier(tier: PermissionTier, toolClass: ToolClass): DecisionKind {
+  return TIER_DECISIONS[tier][toolClass];
+}
+
+/**
+ * What a tool does by its server's hints, where these are trusted; `"destructive"` otherwise, as the protocol says of a
+ * tool that says nothing. Never guessed from names.
+ *
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+ */
+export function classOf(annotations: ToolAnnotations | undefined, isTrusted: boolean): ToolClass {
+  if (!isTrusted || annotations === undefined) return "destructive";
+  if (annotations.readOnlyHint === true) return "read";
+  return annotations.destructiveHint === false ? "write" : "destructive";
+}

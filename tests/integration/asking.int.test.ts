@@ -1,0 +1,447 @@
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { ToolMessage } from "@langchain/core/messages";
+import { humanInTheLoopMiddleware, type AgentMiddleware } from "langchain";
+
+import type { McpEvents, McpHub } from "../../src/index.js";
+import { calling } from "../support/agents.js";
+import { governed, threadOf, type Governed } from "../support/governed.js";
+import { until } from "../support/servers.js";
+
+const READ = { name: "mcp__wiki__get_page", args: { page: "a" }, id: "read" };
+const PUT = { name: "mcp__wiki__put_page", args: { page: "b" }, id: "put" };
+const DROP = { name: "mcp__wiki__drop_page", args: { page: "c" }, id: "drop" };
+const WIPE = { name: "mcp__wiki__drop_wiki", args: {}, id: "wipe" };
+
+describe("asking a person", () => {
+  let wiki: Governed;
+  beforeEach(async () => {
+    wiki = await governed();
+  });
+  afterEach(async () => {
+    await wiki.hub.close();
+    await wiki.http.close();
+  });
+
+  it("collects what asks in one interrupt before anything runs, and runs the rest once", async () => {
+    const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP, WIPE), "done"]);
+    const first = await thread.say();
+    expect(first.interrupts).toBe(1);
+    expect(first.asked?.actionRequests.map(({ callId, toolName, class: toolClass }) => [callId, toolName, toolClass])).toEqual([
+      ["put", "put_page", "write"],
+      ["drop", "drop_page", "destructive"],
+    ]);
+    expect(first.asked?.actionRequests[0]).toMatchObject({ name: PUT.name, args: { page: "b" }, serverName: "wiki" });
+    expect(first.asked?.actionRequests[0]!.reason).toContain('rule "mcp:call:wiki:put_*" says ask');
+    expect(first.asked?.reviewConfigs).toHaveLength(2);
+    expect(wiki.ran).toEqual({});
+
+    const then = await thread.answer([{ type: "approve" }, { type: "reject", message: "keep it" }]);
+    expect(then.last).toBe("done");
+    expect(wiki.ran).toEqual({ get_page: 1, put_page: 1 });
+    expect(then.answers["drop"]).toEqual({
+      status: "error",
+      text: "A person rejected this call of mcp__wiki__drop_page; it was not run. Do not repeat it. They said: keep it",
+    });
+    expect(then.answers["wipe"]).toMatchObject({ status: "error" });
+    expect(then.answers["wipe"]!.text).toContain('The tool "mcp__wiki__drop_wiki" is not available.');
+    expect(then.answers["wipe"]!.text).not.toMatch(/policy|denied/);
+  });
+
+  it.each([
+    ["approve and reject", ["reject:drop", "approve:put"], { get_page: 1, put_page: 1 }],
+    ["reject and approve", ["approve:drop", "reject:put"], { get_page: 1, drop_page: 1 }],
+  ])("matches shuffled answers by call id: %s", async (_name, answers, ran) => {
+    const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP), "done"]);
+    await thread.say();
+    await thread.answer(answers.map((answer) => ({ type: answer.split(":")[0], callId: answer.split(":")[1] })));
+    expect(wiki.ran).toEqual(ran);
+  });
+
+  it("goes on to the model when all are refused", async () => {
+    const thread = threadOf(wiki.hub, [calling(PUT, DROP), "understood"]);
+    await thread.say();
+    const { last, answers } = await thread.answer([{ type: "reject" }, { type: "reject" }]);
+    expect(last).toBe("understood");
+    expect(Object.values(answers).map(({ status }) => status)).toEqual(["error", "error"]);
+    expect(wiki.ran).toEqual({});
+  });
+
+  it("asks anew in each hop, and takes no answer twice", async () => {
+    const thread = threadOf(wiki.hub, [calling(PUT), calling(PUT), calling(READ), "done"]);
+    await thread.say();
+    const second = await thread.answer([{ type: "approve" }]);
+    expect(second.asked?.actionRequests).toHaveLength(1);
+    const third = await thread.answer([{ type: "reject" }]);
+    expect(third.last).toBe("done");
+    expect(wiki.ran).toEqual({ put_page: 1, get_page: 1 });
+  });
+
+  it("runs edited arguments and says so before the result", async () => {
+    const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
+    await thread.say();
+    const edit = { type: "edit", editedAction: { name: PUT.name, args: { page: "draft" } } };
+    const { answers } = await thread.answer([edit]);
+    expect(answers["put"]!.text).toMatch(
+      /^\[A person changed the arguments of this call\. It ran with: {"page":"draft"}\]\n<mcp_response [^]*"page":"draft"/,
+    );
+    expect(wiki.ran).toEqual({ put_page: 1 });
+  });
+
+  it("asks the policy again about edited arguments", async () => {
+    await using other = await disposable(
+      governed({
+        policy: ({ target, arguments: args }) =>
+          (args as { page?: string } | undefined)?.page === "secret"
+            ? { decision: "deny", reason: "secret pages stay" }
+            : target === "put_page"
+              ? "ask"
+              : undefined,
+      }),
+    );
+    const thread = threadOf(other.hub, [calling(PUT), "done"]);
+    await thread.say();
+    const { answers } = await thread.answer([{ type: "edit", editedAction: { args: { page: "secret" } } }]);
+    expect(answers["put"]!.text).toContain("The policy refused this call of mcp__wiki__put_page: secret pages stay.");
+    expect(other.ran).toEqual({});
+  });
+
+  it("promotes what a search in the same hop found, and what was approved", async () => {
+    const search = { name: "search_mcp_tools", args: { query: "read a page", limit: 1 }, id: "search" };
+    const thread = threadOf(wiki.hub, [calling(search, PUT), "done"]);
+    await thread.say();
+    await thread.answer([{ type: "approve" }]);
+    const { values } = await (
+      thread.agent as never as {
+        graph: { getState: (config: object) => Promise<{ values: { mcpActivation: { promoted: object } } }> };
+      }
+    ).graph.getState(thread.config);
+    expect(Object.keys(values.mcpActivation.promoted).sort()).toEqual(["mcp__wiki__get_page", "mcp__wiki__put_page"]);
+  });
+
+  it("asks about the call of a server that this process has not opened yet", async () => {
+    await using lazy = await disposable(governed({ policy: { default: "ask" }, startup: "lazy" }));
+    const thread = threadOf(lazy.hub, [calling(PUT), "done"]);
+    const { asked } = await thread.say();
+    expect(asked?.actionRequests).toHaveLength(1);
+    await thread.answer([{ type: "approve" }]);
+    expect(lazy.ran).toEqual({ put_page: 1 });
+  });
+
+  it("does not ask about a call whose arguments do not fit", async () => {
+    const thread = threadOf(wiki.hub, [calling({ ...PUT, args: { page: 7 } }), "done"]);
+    const { asked, answers } = await thread.say();
+    expect(asked).toBeUndefined();
+    expect(answers["put"]!.text).toContain("do not fit");
+  });
+
+  it("shows a person what beforeToolCall makes of the arguments, and runs just that", async () => {
+    let calls = 0;
+    const stamped = ({ args }: { args: object }): object => {
+      calls += 1;
+      return { args: { ...args, page: "stamped" } };
+    };
+    await using other = await disposable(governed({ policy: { ask: ["mcp:call:*:put_*"] }, beforeToolCall: stamped }));
+    const thread = threadOf(other.hub, [calling(READ, PUT), "done"]);
+    const { asked } = await thread.say();
+    expect(asked?.actionRequests[0]!.args).toEqual({ page: "stamped" });
+    expect(calls).toBe(1);
+    const { answers } = await thread.answer([{ type: "approve" }]);
+    expect(answers["put"]!.text).toContain('"page":"stamped"');
+    expect(calls).toBe(3);
+  });
+
+  it("writes an event per decision, with who answered and a digest of the arguments", async () => {
+    const events: McpEvents["policy"][] = [];
+    wiki.hub.on("policy", (event) => events.push(event));
+    const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP, WIPE), "done"]);
+    await thread.say("go", { user: { id: 7 } });
+    await thread.answer(
+      [
+        { type: "approve", answeredBy: "ann" },
+        { type: "reject", answeredBy: "bob" },
+      ],
+      { user: { id: 7 } },
+    );
+    const short = events.map(({ toolCallId, decision, answer, answeredBy }) => [toolCallId, decision, answer, answeredBy]);
+    expect(short.slice(0, 2)).toEqual([
+      ["put", "ask", undefined, undefined],
+      ["drop", "ask", undefined, undefined],
+    ]);
+    expect(short.slice(2).sort()).toEqual(
+      [
+        ["read", "allow", undefined, undefined],
+        ["put", "ask", "approve", "ann"],
+        ["drop", "ask", "reject", "bob"],
+      ].sort(),
+    );
+    expect(events[0]).toMatchObject({
+      permission: "mcp:call:wiki:put_page",
+      operation: "call",
+      target: "put_page",
+      class: "write",
+      decidedBy: "rule mcp:call:wiki:put_*",
+      threadId: "1",
+      user: { id: 7 },
+    });
+    expect(events[0]!.argumentsDigest).toMatch(/^[0-9a-f]{32}$/);
+    expect(JSON.stringify(events)).not.toContain('"page"');
+    expect(events.every(({ arguments: args }) => args === undefined)).toBe(true);
+  });
+
+  it("writes arguments when the policy says so", async () => {
+    await using other = await disposable(governed({ policy: { audit: "arguments" } }));
+    const events: McpEvents["policy"][] = [];
+    other.hub.on("policy", (event) => events.push(event));
+    await other.hub.callTool("wiki", "get_page", { page: "x" });
+    expect(events.map(({ arguments: args }) => args)).toEqual([{ page: "x" }]);
+  });
+
+  it("adds no node to the graph of a hub without a policy", async () => {
+    await using other = await disposable(governed({}));
+    const nodesOf = (hub: McpHub): string[] =>
+      Object.keys((threadOf(hub, ["x"]).agent as never as { graph: { nodes: object } }).graph.nodes);
+    expect(nodesOf(other.hub).join()).not.toMatch(/after_model/);
+    expect(nodesOf(wiki.hub).join()).toMatch(/mcpMiddleware\.after_model/);
+  });
+});
+
+describe("where a run cannot be interrupted", () => {
+  it("refuses, says why, and warns the developer", async () => {
+    await using wiki = await disposable(governed());
+    const warnings: string[] = [];
+    wiki.hub.on("warning", ({ code }) => warnings.push(code));
+    const thread = threadOf(wiki.hub, [calling(READ, PUT), "done"], { checkpointer: undefined });
+    const { answers, last } = await thread.say();
+    expect(answers["put"]).toEqual({
+      status: "error",
+      text: "mcp__wiki__put_page was not run: A person has to approve it, and none can be asked here.",
+    });
+    expect(last).toBe("done");
+    expect(wiki.ran).toEqual({ get_page: 1 });
+    expect(warnings).toContain("NOBODY_TO_ASK");
+  });
+
+  it("asks by onAsk, once for all calls of the hop", async () => {
+    await using wiki = await disposable(governed());
+    let asked = 0;
+    const thread = threadOf(wiki.hub, [calling(PUT, DROP), "done"], {
+      checkpointer: undefined,
+      options: {
+        onAsk: async ({ actionRequests }, { context }) => {
+          asked += 1;
+          expect(context.user).toBe("ann");
+          return { decisions: actionRequests.map(({ toolName }) => ({ type: toolName === "put_page" ? "approve" : "reject" })) };
+        },
+      },
+    });
+    const { answers } = await thread.say("go", { user: "ann" });
+    expect(asked).toBe(1);
+    expect(wiki.ran).toEqual({ put_page: 1 });
+    expect(answers["drop"]!.text).toContain("A person rejected this call");
+  });
+
+  it("refuses when onAsk throws or gives too few answers", async () => {
+    await using wiki = await disposable(governed());
+    for (const onAsk of [() => Promise.reject(new Error("away")), () => ({ decisions: [] })]) {
+      const thread = threadOf(wiki.hub, [calling(PUT), "done"], { checkpointer: undefined, options: { onAsk } });
+      expect((await thread.say()).answers["put"]!.text).toMatch(
+        /was not run: (Asking failed: away|There were 1 requests and 0 answers)/,
+      );
+    }
+    expect(wiki.ran).toEqual({});
+  });
+
+  it("asks by onAsk for calls outside of agents, edits included", async () => {
+    await using wiki = await disposable(governed());
+    const { hub } = wiki;
+    await expect(hub.callTool("wiki", "put_page", {})).rejects.toMatchObject({ code: "APPROVAL_REQUIRED", toolName: "put_page" });
+    await expect(
+      hub.callTool("wiki", "put_page", {}, { onAsk: () => ({ decisions: [{ type: "reject", message: "no" }] }) }),
+    ).rejects.toMatchObject({ code: "APPROVAL_REFUSED", reason: "no" });
+    expect(wiki.ran).toEqual({});
+    const outcome = await hub.callTool(
+      "wiki",
+      "put_page",
+      { page: "a" },
+      {
+        onAsk: ({ actionRequests }) => ({
+          decisions: actionRequests.map(() => ({ type: "edit", editedAction: { args: { page: "b" } } })),
+        }),
+      },
+    );
+    expect(outcome.content).toContain('It ran with: {"page":"b"}');
+    expect(wiki.ran).toEqual({ put_page: 1 });
+  });
+
+  it("keeps the policy in tools that a program binds itself", async () => {
+    await using wiki = await disposable(governed());
+    const tools = await wiki.hub.getTools();
+    expect(tools.map(({ name }) => name)).not.toContain("mcp__wiki__drop_wiki");
+    const put = tools.find(({ name }) => name === PUT.name)!;
+    const refused = (await put.invoke({ type: "tool_call", id: "1", name: PUT.name, args: {} })) as ToolMessage;
+    expect(refused).toMatchObject({ status: "error", artifact: { errorCode: "APPROVAL_REQUIRED" } });
+    const [approved] = await wiki.hub.getTools({ tools: ["put_page"], onAsk: () => ({ decisions: [{ type: "approve" }] }) });
+    expect(((await approved!.invoke({ type: "tool_call", id: "1", name: PUT.name, args: {} })) as ToolMessage).status).toBe(
+      "success",
+    );
+    expect(wiki.ran).toEqual({ put_page: 1 });
+  });
+});
+
+describe("what happens between asking and answering", () => {
+  it.each<[string, (wiki: Governed) => unknown, object, RegExp]>([
+    ["the policy denies it now", ({ hub }) => hub.setPolicy({ deny: ["mcp:call:wiki:put_*"] }), {}, /not available/],
+    ["the policy allows it now", ({ hub }) => hub.setPolicy({}), { put_page: 1 }, /"called":"put_page"/],
+    [
+      "the tool's text changed",
+      ({ hub, http }) => change(http, hub, { put_page: "Sends a page to everyone" }),
+      {},
+      /changed since a person was asked/,
+    ],
+    ["the tool vanished", ({ hub, http }) => drop(http, hub, "put_page"), {}, /is not available/],
+  ])("%s", async (_name, happen, ran, text) => {
+    await using wiki = await disposable(governed());
+    const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
+    await thread.say();
+    await happen(wiki);
+    const { answers, last } = await thread.answer([{ type: "approve" }]);
+    expect(answers["put"]!.text).toMatch(text);
+    expect(wiki.ran).toEqual(ran);
+    expect(last).toBe("done");
+  });
+
+  it("a new rule that asks about another call gives the approval to none but the one that was asked", async () => {
+    await using wiki = await disposable(governed());
+    const thread = threadOf(wiki.hub, [calling(READ, PUT), "done"]);
+    await thread.say();
+    wiki.hub.setPolicy({ ask: ["mcp:call:wiki:*"] });
+    const { answers } = await thread.answer([{ type: "approve" }]);
+    expect(wiki.ran).toEqual({ put_page: 1 });
+    expect(answers["read"]).toMatchObject({ status: "error" });
+    expect(answers["read"]!.text).toContain("a person has to approve it, and was not asked");
+  });
+
+  it("changed arguments of the call void the approval", async () => {
+    await using wiki = await disposable(governed());
+    const tampering = humanInTheLoopMiddleware({ interruptOn: { [PUT.name]: true } } as never) as unknown as AgentMiddleware;
+    // Ours asks first; the other one edits afterwards.
+    const thread = threadOf(wiki.hub, [calling(PUT), "done"], { middleware: (ours) => [tampering, ours] });
+    await thread.say();
+    const second = await thread.answer([{ type: "approve" }]);
+    expect(second.interrupts).toBe(1);
+    const { answers } = await thread.answer([{ type: "edit", editedAction: { name: PUT.name, args: { page: "evil" } } }]);
+    expect(answers["put"]!.text).toContain("what would be sent is not what was approved");
+    expect(wiki.ran).toEqual({});
+  });
+
+  it("a wrong number of answers runs none of the asked calls", async () => {
+    await using wiki = await disposable(governed());
+    const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP), "done"]);
+    await thread.say();
+    const { answers } = await thread.answer([{ type: "approve" }]);
+    expect(wiki.ran).toEqual({ get_page: 1 });
+    for (const id of ["put", "drop"]) expect(answers[id]!.text).toContain("There were 2 requests and 1 answers");
+  });
+
+  it("a renamed edit runs nothing", async () => {
+    await using wiki = await disposable(governed());
+    const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
+    await thread.say();
+    const { answers } = await thread.answer([{ type: "edit", editedAction: { name: WIPE.name, args: {} } }]);
+    expect(answers["put"]!.text).toContain("The answer changed the name of the tool");
+    expect(wiki.ran).toEqual({});
+  });
+});
+
+describe("beside humanInTheLoopMiddleware", () => {
+  // The hooks behind the model run from the last middleware to the first.
+  it.each<[string, (ours: AgentMiddleware, theirs: AgentMiddleware) => AgentMiddleware[], string[]]>([
+    ["in front of ours", (ours, theirs) => [theirs, ours], [PUT.name, READ.name]],
+    ["behind ours", (ours, theirs) => [ours, theirs], [READ.name, PUT.name]],
+  ])("%s: both ask, and its rejection leaves no call of ours without an answer", async (_name, order, asking) => {
+    await using wiki = await disposable(governed());
+    const theirs = humanInTheLoopMiddleware({ interruptOn: { [READ.name]: true } } as never) as unknown as AgentMiddleware;
+    const second = calling({ ...READ, id: "read2" }, { ...PUT, id: "put2" });
+    const thread = threadOf(wiki.hub, [calling(READ, PUT), second, "done"], { middleware: (ours) => order(ours, theirs) });
+
+    // It rejects, and jumps to the model: the call of ours, approved or not asked about yet, stays without an answer.
+    let turn = await thread.say();
+    for (const name of asking) {
+      expect(turn.asked?.actionRequests.map((request) => request.name)).toEqual([name]);
+      turn = await thread.answer([{ type: name === READ.name ? "reject" : "approve" }]);
+      if (name === READ.name) break;
+    }
+    const seen = thread.model.calls[1] as unknown as { messages: { tool_call_id?: string; text: string }[] };
+    expect(seen.messages.filter(({ tool_call_id }) => tool_call_id === "put").map(({ text }) => text)).toEqual([
+      "This call was not run: another call of the same step was stopped. Call it again if it is still needed.",
+    ]);
+    expect(wiki.ran).toEqual({});
+
+    // All approve in the second hop.
+    for (const name of asking) {
+      expect(turn.asked?.actionRequests.map((request) => request.name)).toEqual([name]);
+      turn = await thread.answer([{ type: "approve" }]);
+    }
+    expect(turn.last).toBe("done");
+    expect(wiki.ran).toEqual({ get_page: 1, put_page: 1 });
+  });
+});
+
+describe("in another process", () => {
+  it("goes on after the process was killed at the interrupt, and nothing runs twice", async () => {
+    await using wiki = await disposable(governed());
+    const file = join(mkdtempSync(join(tmpdir(), "mcp-ask-")), "threads.db");
+    const script = fileURLToPath(new URL("../fixtures/askThread.ts", import.meta.url));
+    const child = spawn(process.execPath, ["--import", "tsx", script, file, wiki.http.url, "ask"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let printed = "";
+    child.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+    await until(() => printed.includes("\n"), "the interrupt");
+    child.kill("SIGKILL");
+    await until(() => child.signalCode !== null, "the end of the process");
+    expect(JSON.parse(printed)).toEqual(["put", "drop"]);
+    expect(wiki.ran).toEqual({});
+    const output = execFileAsync(script, file, wiki.http.url);
+    const answers = JSON.parse(await output) as Record<string, string>;
+    expect(wiki.ran).toEqual({ get_page: 1, put_page: 1 });
+    expect(answers["drop"]).toContain("A person rejected this call");
+    expect(answers["wipe"]).toContain("is not available");
+  });
+});
+
+function execFileAsync(script: string, file: string, url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, ["--import", "tsx", script, file, url, "answer"], { encoding: "utf8" }, (error, stdout) => {
+      if (error === null) resolve(stdout);
+      else reject(error);
+    });
+  });
+}
+
+async function disposable(making: Promise<Governed>): Promise<Governed & AsyncDisposable> {
+  const made = await making;
+  return {
+    ...made,
+    [Symbol.asyncDispose]: async () => {
+      await made.hub.close();
+      await made.http.close();
+    },
+  };
+}
+
+async function change(http: Governed["http"], hub: McpHub, texts: Record<string, string>): Promise<void> {
+  const tools = http.options["tools"] as { name: string; description: string }[];
+  http.options["tools"] = tools.map((tool) => ({ ...tool, description: texts[tool.name] ?? tool.description }));
+  await hub.refresh("wiki");
+}
+
+async function drop(http: Governed["http"], hub: McpHub, toolName: string): Promise<void> {
+  http.options["tools"] = (http.options["tools"] as { name: string }[]).filter(({ name }) => name !== toolName);
+  await hub.refresh("wiki");
+}
