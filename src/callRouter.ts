@@ -123,6 +123,7 @@ export class CallRouter {
     interrupt: (request: AskRequest) => unknown,
     run: RunInfo,
   ): Promise<McpStateUpdate | undefined> {
+    if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
     const asked = stillOpen(state._mcpAsked ?? {}, messages);
     if (Object.keys(asked).length === 0) return undefined;
     let response: unknown;
@@ -178,7 +179,7 @@ export class CallRouter {
     if (!hub.settings.isGoverned) return undefined;
     if (!isRepaired && view.tool(call.name) === undefined && isOurPrefix(call.name)) await loadAll(view, run.signal);
     const entry = isRepaired ? namesakesOf(view, call.name)[0] : view.tool(call.name);
-    if (entry === undefined) return undefined;
+    if (entry === undefined || hub.permits.isFree(callOf(entry, call.args), run)) return undefined;
     const { serverName, toolName } = entry;
     try {
       const judged = await hub.judge({ ...run, serverName, toolName, arguments: call.args, toolCallId: call.id });

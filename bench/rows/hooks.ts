@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
-import { McpHub } from "../../src/core.js";
+import { McpHub, type PolicyOptions } from "../../src/core.js";
 import { Disclosure } from "../../src/disclosure.js";
 import { mergeActivation, EMPTY_ACTIVATION, type McpStateUpdate, type McpThreadState } from "../../src/state.js";
 import { serveRecordings, type Recording } from "../recorded.js";
@@ -8,11 +8,12 @@ import { limitRow, quantile, type Row } from "../report.js";
 
 const HOPS = 3_000;
 const SERVERS = 20;
+const RULES_PER_SERVER = 10;
 
-/** Time inside our hooks for one hop, with 200, 2,000 and 20,000 tools. */
+/** Time inside our hooks for one hop, with 200, 2,000 and 20,000 tools, and what a policy adds to it. */
 export async function hooksRows(): Promise<Row[]> {
   const times = new Map<number, number>();
-  for (const count of [200, 2_000, 20_000]) times.set(count, await hopTime(count));
+  for (const count of [200, 2_000, 20_000]) times.set(count, (await hopTimes(count, [undefined]))[0]!);
   const [few, some, many] = [times.get(200)!, times.get(2_000)!, times.get(20_000)!];
   const ratio = many / few;
   return [
@@ -28,18 +29,59 @@ export async function hooksRows(): Promise<Row[]> {
       ok: ratio <= 1.3 && many <= 0.3,
       note: "median of a hop: before the model, after it, one tool call; the peer column is ours with 200 tools",
     },
+    await policyRow(),
   ];
 }
 
-async function hopTime(count: number): Promise<number> {
+/** The same hops with and without 200 rules, in turns. */
+async function policyRow(): Promise<Row> {
+  const [without, with200] = (await hopTimes(20_000, [undefined, { deny: rules("tool_09"), ask: rules("tool_08") }])) as [
+    number,
+    number,
+  ];
+  return {
+    name: "time in our hooks per hop, 20,000 tools, with 200 rules against none",
+    ours: with200,
+    peer: without,
+    ratio: with200 / without,
+    target: "≤ 1.1 ×",
+    unit: "ms",
+    ok: with200 / without <= 1.1,
+    note: "nothing changed between hops; every call is decided twice, after the model and at the gate's door; the peer column is ours without a policy",
+  };
+}
+
+/** Half of the rules name tools, half are globs. */
+function rules(head: string): string[] {
+  return Array.from({ length: SERVERS }, (_, server) =>
+    Array.from({ length: RULES_PER_SERVER / 2 }, (_unused, rule) =>
+      rule % 2 === 0 ? `mcp:call:server${server}:${head}${rule}0` : `mcp:call:server${server}:${head}${rule}?`,
+    ),
+  ).flat();
+}
+
+/** Medians of a hop for each policy, taken in turns. */
+async function hopTimes(count: number, policies: readonly (PolicyOptions | undefined)[]): Promise<number[]> {
   const recordings = Array.from({ length: SERVERS }, (_, server): Recording => ({
     file: `s${server}`,
     tools: Array.from({ length: count / SERVERS }, (_unused, tool) => generatedTool(tool)),
   }));
   const { urls, close } = await serveRecordings(recordings);
+  const threads = await Promise.all(policies.map((policy) => openThread(urls, policy)));
+  const times = policies.map((): number[] => []);
+  for (let hop = 0; hop < HOPS; hop += 1) {
+    for (const [index, thread] of threads.entries()) times[index]!.push(await thread.hop(hop));
+  }
+  await Promise.all(threads.map((thread) => thread.close()));
+  await close();
+  return times.map((list) => quantile(list.slice(HOPS / 3), 0.5));
+}
+
+async function openThread(urls: readonly string[], policy: PolicyOptions | undefined) {
   const hub = new McpHub({
     mcpServers: Object.fromEntries(urls.map((url, index) => [`server${index}`, { url }])),
     autoDeferChars: 0,
+    ...(policy === undefined ? {} : { policy }),
   });
   await hub.connect(undefined, { onFailure: "throw" });
   const disclosure = new Disclosure(hub);
@@ -54,23 +96,22 @@ async function hopTime(count: number): Promise<number> {
     state = { ...state, ...update, ...activation };
   };
   apply(await disclosure.start(state, messages));
-  const times: number[] = [];
-  for (let hop = 0; hop < HOPS; hop += 1) {
-    const name = `mcp__server${hop % SERVERS}__tool_000${hop % 10}`;
+  const hop = async (number: number): Promise<number> => {
+    const name = `mcp__server${number % SERVERS}__tool_000${number % 10}`;
     const call = { id: "c", name, args: {}, type: "tool_call" as const };
     const answer = new AIMessage({ content: "", tool_calls: [call] });
     const startedAt = performance.now();
     const plan = await disclosure.prepare(state, messages, new Set());
     const review = await disclosure.review(answer, plan, state);
+    const asked = policy === undefined ? undefined : await disclosure.ask(state, messages, () => undefined);
     const route = await disclosure.route(call, false, state);
     const done =
       route.kind === "run" ? route.after(new ToolMessage({ content: "", tool_call_id: "c", status: "success" })) : undefined;
-    times.push(performance.now() - startedAt);
-    for (const update of [plan.update, review, done]) apply(update);
-  }
-  await hub.close();
-  await close();
-  return quantile(times.slice(HOPS / 3), 0.5);
+    const elapsed = performance.now() - startedAt;
+    for (const update of [plan.update, review, asked, done]) apply(update);
+    return elapsed;
+  };
+  return { hop, close: () => hub.close() };
 }
 
 function generatedTool(index: number): Recording["tools"][number] {

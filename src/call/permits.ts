@@ -57,6 +57,11 @@ export class Permits {
     return this.#policyOf().decide(operation, context ?? NOBODY);
   }
 
+  /** True for an operation that the policy in force allows whatever its arguments are. */
+  isFree(operation: Operation, { context }: Asker): boolean {
+    return this.#policyOf().allowsAlways(operation, context ?? NOBODY);
+  }
+
   /**
    * Lets an operation through, or throws.
    *

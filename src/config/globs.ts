@@ -28,5 +28,5 @@ export function matchGlob(glob: string): (text: string) => boolean {
 
 /** picomatch keeps `.` and `..` between slashes from wildcards. Names and URIs are no paths: no slash, no such rule. */
 function withoutPaths(text: string): string {
-  return text.replace(/[/\uFFFF]/g, (char) => (char === "/" ? "\uFFFF" : "/"));
+  return text.replace(/[/\uFFFF]/g, (char) => (char === "/" ? "\uFFFF" : "\uFFFE"));
 }

@@ -49,7 +49,8 @@ export class SharedView {
   readonly #settings: ReadonlyMap<string, ServerSettings>;
   readonly #stateOf: (serverName: string) => ConnectionState;
   readonly #servers = new WeakMap<ServerCatalog, ServerView>();
-  readonly #visible = new WeakMap<ServerCatalog, ReadonlySet<ToolEntry>>();
+  /** Tools that were found to be visible: a search asks about every candidate. */
+  readonly #visible = new WeakSet<SeenTool>();
   readonly #names: ReadonlySet<string>;
   #known: { readonly version: number; readonly servers: readonly ServerView[]; readonly definitionChars: number } | undefined;
 
@@ -80,12 +81,9 @@ export class SharedView {
   }
 
   isVisible(tool: SeenTool): boolean {
+    if (this.#visible.has(tool)) return true;
     if (!this.#names.has(tool.serverName)) return false;
-    if (this.sight.isToolVisible === undefined) return true;
-    const known = this.catalog.server(tool.serverName);
-    // A search asks this of every candidate.
-    const visible = known === undefined ? undefined : this.#visible.get(known);
-    return visible?.has(tool as ToolEntry) === true || this.sight.isToolVisible(tool);
+    return this.sight.isToolVisible === undefined || this.sight.isToolVisible(tool);
   }
 
   /** The known servers and the size of all their definitions. */
@@ -116,7 +114,7 @@ export class SharedView {
       title: known.snapshot.serverInfo?.title,
       instructions: known.snapshot.instructions,
     };
-    if (isToolVisible !== undefined) this.#visible.set(known, new Set(tools));
+    if (isToolVisible !== undefined) for (const tool of tools) this.#visible.add(tool);
     this.#servers.set(known, view);
     return view;
   }

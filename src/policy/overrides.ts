@@ -26,6 +26,13 @@ interface Override {
   readonly matches: (toolName: string) => boolean;
 }
 
+const nothing = (toolClass: ToolClass): Overriding => ({ class: toolClass, permission: undefined, scopes: [] });
+const NOTHING: Readonly<Record<ToolClass, Overriding>> = {
+  read: nothing("read"),
+  write: nothing("write"),
+  destructive: nothing("destructive"),
+};
+
 /**
  * The overrides of one server.
  *
@@ -57,9 +64,10 @@ export class Overrides {
 
   /** What holds for a tool that is otherwise taken for this class. */
   of(toolName: string, ownClass: ToolClass): Overriding {
+    if (this.#globs.length === 0) return NOTHING[ownClass];
     const exact = this.#exact.get(toolName);
     const matching = this.#globs.filter(({ matches }) => matches(toolName));
-    if (matching.length === 0 && exact === undefined) return { class: ownClass, permission: undefined, scopes: [] };
+    if (matching.length === 0 && exact === undefined) return NOTHING[ownClass];
     const classRank = ({ class: given }: Override): number => (given === undefined ? -1 : CLASSES.indexOf(given));
     const toolClass = exact?.class ?? harshest(matching, classRank)?.class ?? ownClass;
     const effect = ({ permission }: Override): number => {

@@ -4,6 +4,7 @@ import {
   DECISIONS,
   type DecisionKind,
   type McpRunContext,
+  type PermissionTier,
   type PolicyFunction,
   type PolicyOptions,
   type PolicyRules,
@@ -13,7 +14,7 @@ import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import { Requirements, type Audience } from "./audience.js";
 import { permissionOf, targetOf, targetsOf, OPERATION_KINDS, type Operation } from "./operation.js";
-import { isDecision, Overrides } from "./overrides.js";
+import { isDecision, Overrides, type Overriding } from "./overrides.js";
 import { Rules } from "./rules.js";
 import { classOf, decideTier } from "./tiers.js";
 
@@ -41,7 +42,11 @@ export function moreRestrictive<Value extends { readonly kind: DecisionKind }>(f
   return DECISIONS.indexOf(second.kind) > DECISIONS.indexOf(first.kind) ? second : first;
 }
 
-type Verdict = Pick<Decision, "kind" | "reason" | "decidedBy">;
+/** What decided, before it is put into words: most decisions are never read. */
+interface Verdict {
+  readonly kind: DecisionKind;
+  readonly explain: () => Pick<Decision, "reason" | "decidedBy">;
+}
 
 interface GovernedServer {
   readonly settings: ServerSettings;
@@ -112,26 +117,24 @@ export class Policy {
 
   /** Decides about an operation with its arguments, the function included. */
   decide(operation: Operation, context: McpRunContext): Decision {
-    const toolClass = this.classOf(operation);
-    const fixed = this.#fixed(operation, toolClass, this.audienceOf(context));
+    const own = this.#overriding(operation);
+    const fixed = this.#fixed(operation, own, this.audienceOf(context));
     if (fixed.kind === "deny" || this.#decide === undefined) {
-      return { ...fixed, class: toolClass, isHidden: fixed.kind === "deny" };
+      return { kind: fixed.kind, ...fixed.explain(), class: own.class, isHidden: fixed.kind === "deny" };
     }
-    const asked = this.#ask(operation, toolClass, context);
-    const verdict = moreRestrictive(fixed, asked);
+    const verdict = moreRestrictive(fixed, this.#ask(operation, own.class, context));
     // Denied for its arguments, or would it be denied with any?
     const isHidden =
       verdict.kind === "deny" &&
       operation.kind === "call" &&
-      this.#ask({ ...operation, arguments: undefined }, toolClass, context).kind === "deny";
-    return { ...verdict, class: toolClass, isHidden };
+      this.#ask({ ...operation, arguments: undefined }, own.class, context).kind === "deny";
+    return { kind: verdict.kind, ...verdict.explain(), class: own.class, isHidden };
   }
 
-  /** What an operation does. Only tools write. */
-  classOf(operation: Operation): ToolClass {
-    if (operation.kind !== "call") return "read";
-    const { settings, overrides } = this.#servers.get(operation.serverName)!;
-    return overrides.of(operation.toolName, classOf(operation.annotations, settings.govern.trustAnnotations)).class;
+  /** True when it is allowed whatever its arguments are. */
+  allowsAlways(operation: Operation, context: McpRunContext): boolean {
+    if (this.#decide !== undefined) return false;
+    return this.#fixed(operation, this.#overriding(operation), this.audienceOf(context)).kind === "allow";
   }
 
   /** False for a server of which this audience may use nothing. */
@@ -145,14 +148,14 @@ export class Policy {
   /** False for a tool that this audience may not call, whatever the arguments are. Functions are not asked. */
   isToolVisible(tool: GovernedTool, audience: Audience): boolean {
     const operation = callOf(tool);
-    return this.#fixed(operation, this.classOf(operation), audience).kind !== "deny";
+    return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
 
   /** Asks the function whether a tool that is about to be shown may be. True without a function. */
   mayShow(tool: GovernedTool, context: McpRunContext): boolean {
     if (this.#decide === undefined) return true;
     const operation = callOf(tool);
-    return this.#ask(operation, this.classOf(operation), context).kind !== "deny";
+    return this.#ask(operation, this.#overriding(operation).class, context).kind !== "deny";
   }
 
   /** Rules whose server part matches no configured server. */
@@ -173,36 +176,42 @@ export class Policy {
       .map(({ settings }) => settings.serverName);
   }
 
+  /** What an operation does, and what is said of it in place of the server's tier. Only tools write. */
+  #overriding(operation: Operation): Overriding {
+    if (operation.kind !== "call") return READING;
+    const { settings, overrides } = this.#servers.get(operation.serverName)!;
+    return overrides.of(operation.toolName, classOf(operation.annotations, settings.govern.trustAnnotations));
+  }
+
   /** All but the function: the most restrictive of scopes, workspaces, rules and tier. */
-  #fixed(operation: Operation, toolClass: ToolClass, audience: Audience): Verdict {
+  #fixed(operation: Operation, own: Overriding, audience: Audience): Verdict {
     const { serverName } = operation;
-    const { settings, overrides } = this.#servers.get(serverName)!;
-    const { govern } = settings;
-    const own = operation.kind === "call" ? overrides.of(operation.toolName, toolClass) : undefined;
+    const { govern } = this.#servers.get(serverName)!.settings;
     if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) {
-      return { kind: "deny", reason: `server "${serverName}" is not for this workspace`, decidedBy: "workspaces" };
+      return denied(`server "${serverName}" is not for this workspace`, "workspaces");
     }
-    if (!audience.hasScopes([...govern.scopes, ...(own?.scopes ?? [])])) {
-      return { kind: "deny", reason: "the caller has not the scopes it needs", decidedBy: "scopes" };
+    if (!audience.hasScopes(govern.scopes) || !audience.hasScopes(own.scopes)) {
+      return denied("the caller has not the scopes it needs", "scopes");
     }
-    const ruled = targetsOf(operation)
-      .map((target) => this.#ruled(operation, target))
-      .reduce((first, second) => moreRestrictive(first, second));
-    return moreRestrictive(ruled, permitted(serverName, toolClass, govern.permission, own?.permission));
+    let verdict = permitted(serverName, own, govern.permission);
+    for (const target of targetsOf(operation)) verdict = moreRestrictive(this.#ruled(operation, target), verdict);
+    return verdict;
   }
 
   #ruled({ kind, serverName }: Operation, target: string): Verdict {
     const { kind: decision, rule } = this.#rules.decide(kind, serverName, target);
-    if (rule === undefined) {
-      return { kind: decision, reason: `no rule matches, and by default the policy says ${decision}`, decidedBy: "default" };
-    }
-    return { kind: decision, reason: `rule "${rule}" says ${decision}`, decidedBy: `rule ${rule}` };
+    return {
+      kind: decision,
+      explain: () =>
+        rule === undefined
+          ? { reason: `no rule matches, and by default the policy says ${decision}`, decidedBy: "default" }
+          : { reason: `rule "${rule}" says ${decision}`, decidedBy: `rule ${rule}` },
+    };
   }
 
   /** Asks the function. What it answers wrongly denies. */
   #ask(operation: Operation, toolClass: ToolClass, context: McpRunContext): Verdict {
-    const decidedBy = "function";
-    const broken = (what: string): Verdict => ({ kind: "deny", reason: `the policy function ${what}`, decidedBy });
+    const broken = (what: string): Verdict => denied(`the policy function ${what}`, "function");
     try {
       const answer: unknown = this.#decide!(
         {
@@ -222,31 +231,38 @@ export class Policy {
         return broken("returned a promise; it has to answer at once");
       }
       if (answer === null) return broken("gave no decision");
-      if (answer === undefined) return { kind: "allow", reason: "the policy function has no objection", decidedBy };
+      if (answer === undefined) return said("allow", "the policy function has no objection");
       const { decision, reason } = typeof answer === "string" ? { decision: answer } : (answer as Record<string, unknown>);
       if (!(DECISIONS as readonly unknown[]).includes(decision)) return broken("gave no decision");
-      return {
-        kind: decision as DecisionKind,
-        reason: typeof reason === "string" && reason !== "" ? reason : `the policy function says ${decision as string}`,
-        decidedBy,
-      };
+      const given = typeof reason === "string" && reason !== "" ? reason : undefined;
+      return said(decision as DecisionKind, given ?? `the policy function says ${decision as string}`);
     } catch (error) {
       return broken(`failed: ${messageOf(error)}`);
     }
   }
 }
 
+const READING: Overriding = { class: "read", permission: undefined, scopes: [] };
+
 /** What the tier of a server says, or the override in its place. */
-function permitted(
-  serverName: string,
-  toolClass: ToolClass,
-  tier: ServerSettings["govern"]["permission"],
-  override: ReturnType<Overrides["of"]>["permission"],
-): Verdict {
-  const name = override?.name ?? tier;
-  const kind = isDecision(name) ? name : decideTier(name, toolClass);
-  const where = override === undefined ? `permission "${tier}"` : `override "${override.glob}"`;
-  return { kind, reason: `${where} of server "${serverName}" says ${kind} (${toolClass})`, decidedBy: where };
+function permitted(serverName: string, own: Overriding, tier: PermissionTier): Verdict {
+  const name = own.permission?.name ?? tier;
+  const kind = isDecision(name) ? name : decideTier(name, own.class);
+  return {
+    kind,
+    explain: () => {
+      const where = own.permission === undefined ? `permission "${tier}"` : `override "${own.permission.glob}"`;
+      return { reason: `${where} of server "${serverName}" says ${kind} (${own.class})`, decidedBy: where };
+    },
+  };
+}
+
+function denied(reason: string, decidedBy: string): Verdict {
+  return { kind: "deny", explain: () => ({ reason, decidedBy }) };
+}
+
+function said(kind: DecisionKind, reason: string): Verdict {
+  return { kind, explain: () => ({ reason, decidedBy: "function" }) };
 }
 
 function callOf({ serverName, toolName, annotations }: GovernedTool): Extract<Operation, { kind: "call" }> {

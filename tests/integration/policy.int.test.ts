@@ -278,6 +278,7 @@ describe("no way around", () => {
       const thread = threadOf(hub, [calling({ name: "forge", args: {}, id: "f" }), calling(PUT), "done"], { tools: [forge] });
       const turn = await thread.say();
       expect(turn.asked?.actionRequests).toHaveLength(1);
+      expect(await stateOf(thread)).not.toHaveProperty("_mcpDecisions");
       expect(ran).toEqual({});
     }));
 
@@ -448,3 +449,9 @@ describe("a wrapped MultiServerMCPClient", () => {
     }
   });
 });
+
+/** The whole state of a thread, private keys included. */
+async function stateOf({ agent, config }: ReturnType<typeof threadOf>): Promise<Record<string, unknown>> {
+  const { graph } = agent as unknown as { graph: { getState: (config: object) => Promise<{ values: Record<string, unknown> }> } };
+  return (await graph.getState(config)).values;
+}

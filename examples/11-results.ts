@@ -1,5 +1,5 @@
 // Schemas and results: what the model gets of a result, what stays with your application, and where large ones go.
-// Run it with `npx tsx examples/03-results.ts`; it needs no network and no keys.
+// Run it with `npx tsx examples/11-results.ts`; it needs no network and no keys.
 import { InMemoryStore } from "@langchain/core/stores";
 import { McpHub } from "langchain-mcp-middleware";
 

@@ -1,5 +1,5 @@
 // Search: the ranking the model uses, your own words, and an order of your own.
-// Run it with `npx tsx examples/04-search.ts`; it needs no network and no keys.
+// Run it with `npx tsx examples/12-search.ts`; it needs no network and no keys.
 import { McpHub } from "langchain-mcp-middleware";
 
 const mcpServers = {
