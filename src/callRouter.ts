@@ -12,7 +12,6 @@ import type { McpRunContext } from "./config/policySchema.js";
 import { activationOf } from "./disclose/promotion.js";
 import { unknownToolText } from "./disclose/search.js";
 import type { View } from "./disclose/view.js";
-import { McpMiddlewareError } from "./errors.js";
 import type { RunOrigin } from "./events.js";
 import type { McpHub } from "./hub.js";
 import { readAskResponse, refuseAll, toAskRequest } from "./policy/asking.js";
@@ -78,6 +77,9 @@ export interface ReviewedPlan {
   readonly view: View;
 }
 
+const AMBIGUOUS =
+  "This call was not run: another call of the same step has the same id, and a person has to approve one of them. Call them again.";
+
 /** From the model's answer to the tool node: which calls are ours, who is asked about them, what becomes of each. */
 export class CallRouter {
   readonly #parts: CallRouterParts;
@@ -92,6 +94,8 @@ export class CallRouter {
     const asked: McpAsked = {};
     const ours = new Set(plan.tools.map(({ name }) => name));
     const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
+    const seen = new Set<string>();
+    const twice = new Set(calls.flatMap(({ id }) => (seen.size === seen.add(id!).size ? [id!] : [])));
     for (const [order, call] of calls.entries()) {
       const id = call.id!;
       const verdict = ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
@@ -102,11 +106,13 @@ export class CallRouter {
       const { decision, operation, entry } = judged;
       // A name that is not the tool's own is mended only where nobody has to be asked.
       if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
+      else if (decision.kind === "ask" && twice.has(id)) unbound[id] = "ambiguous";
       else if (decision.kind === "ask") {
         asked[id] = askedCall({ operation, decision, name: entry.boundName, toolHash: entry.hash }, order);
         this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
       }
     }
+    for (const id of Object.keys(asked)) if (unbound[id] === "ambiguous") delete asked[id];
     const update: McpStateUpdate = {
       ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
       ...replaced("_mcpAsked", asked, state._mcpAsked),
@@ -151,6 +157,7 @@ export class CallRouter {
   ): Promise<ToolCallRoute> {
     const verdict = ownValue(state._mcpUnbound, call.id);
     if (isRegistered || verdict === "foreign") return { kind: "pass" };
+    if (verdict === "ambiguous") return answer(call, AMBIGUOUS);
     const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
     const { usesOwnNames, loadAll } = this.#parts;
     if (view.tool(call.name) === undefined && (mayBeOurs || usesOwnNames)) await loadAll(view, run.signal);
@@ -175,9 +182,10 @@ export class CallRouter {
 
   /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
   async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<JudgedCall | undefined> {
-    const { hub, loadAll } = this.#parts;
+    const { hub, loadAll, usesOwnNames } = this.#parts;
     if (!hub.settings.isGoverned) return undefined;
-    if (!isRepaired && view.tool(call.name) === undefined && isOurPrefix(call.name)) await loadAll(view, run.signal);
+    const mayBeOurs = isOurPrefix(call.name) || usesOwnNames;
+    if (!isRepaired && view.tool(call.name) === undefined && mayBeOurs) await loadAll(view, run.signal);
     const entry = isRepaired ? namesakesOf(view, call.name)[0] : view.tool(call.name);
     if (entry === undefined || hub.permits.isFree(callOf(entry, call.args), run)) return undefined;
     const { serverName, toolName } = entry;
@@ -186,9 +194,10 @@ export class CallRouter {
       // Nobody is asked about a call that cannot be sent.
       if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
       return judged;
-    } catch (error) {
-      if (McpMiddlewareError.isInstance(error)) return undefined;
-      throw error;
+    } catch {
+      // A tool that is gone, arguments that do not fit, a hook that failed: the call itself will say so.
+      run.signal?.throwIfAborted();
+      return undefined;
     }
   }
 
@@ -233,10 +242,11 @@ export class CallRouter {
         `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`,
       );
     }
-    const approval: Approval = { type: decided.type, digest: decided.digest, answeredBy: decided.answeredBy };
+    const { type, digest, toolHash, answeredBy } = decided;
+    const approval: Approval = { type, digest, toolHash, answeredBy };
     const { origin, context = {} } = run;
     const tool = hub.tools.for(entry, { context, approval, ...(origin === undefined ? {} : { origin }) });
-    return { kind: "run", tool, after, ...(decided.type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
+    return { kind: "run", tool, after, ...(type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
   }
 }
 

@@ -9,6 +9,7 @@ export type McpErrorCode =
   | "CONNECT_TIMEOUT"
   | "REQUEST_TIMEOUT"
   | "SESSION_LOST"
+  | "BREAKER_OPEN"
   | "CLOSED"
   | "AUTH_REQUIRED"
   | "POLICY_DENIED"
@@ -68,16 +69,19 @@ export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config"
 /** Codes of {@link McpConnectionError}. */
 export type McpConnectionErrorCode = Extract<
   McpErrorCode,
-  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "CLOSED"
+  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "BREAKER_OPEN" | "CLOSED"
 >;
 
 /** A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on without it. */
 export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
   override readonly name = "McpConnectionError";
   declare readonly code: McpConnectionErrorCode;
+  /** Of `BREAKER_OPEN`: when it may be tried again, in milliseconds since 1970. */
+  readonly untilMs: number | undefined;
 
-  constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails) {
+  constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails & { readonly untilMs?: number }) {
     super(code, message, details);
+    this.untilMs = details?.untilMs;
   }
 }
 
@@ -145,9 +149,13 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
   }
 }
 
-/** Text of a thrown value. */
+/** Text of a thrown value, whatever was thrown. */
 export function messageOf(error: unknown): string {
-  // Not `instanceof`: errors of `fetch` may come from another realm.
-  const message = typeof error === "object" && error !== null && "message" in error ? error.message : undefined;
-  return typeof message === "string" ? message : String(error);
+  try {
+    // Not `instanceof`: errors of `fetch` may come from another realm.
+    const message = typeof error === "object" && error !== null && "message" in error ? error.message : undefined;
+    return typeof message === "string" ? message : String(error);
+  } catch {
+    return "something was thrown that cannot be read";
+  }
 }

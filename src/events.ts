@@ -3,7 +3,8 @@ import { EventEmitter } from "node:events";
 import { McpConfigError, messageOf } from "./errors.js";
 
 /** State of one server's connection, as `hub.status()` and events name it. */
-export type ConnectionState = "idle" | "connecting" | "connected" | "needs-auth" | "failed" | "disabled" | "closed";
+export type ConnectionState =
+  "idle" | "connecting" | "connected" | "reconnecting" | "needs-auth" | "failed" | "disabled" | "closed";
 
 /** Where an event comes from, when it belongs to a run. */
 export interface RunOrigin {
@@ -38,11 +39,13 @@ export interface McpEvents {
   connection: {
     readonly serverName: string;
     readonly state: ConnectionState;
-    /** Number of the attempt, from 1, of `connecting`. */
+    /** Number of the attempt, from 1, of `connecting`; attempts so far of `reconnecting`. */
     readonly attempt?: number;
+    /** Milliseconds until the next attempt, of `reconnecting`. */
+    readonly backoffMs?: number;
     /** Milliseconds the connect took, of `connected`. */
     readonly latencyMs?: number;
-    /** Why, of `failed` and `needs-auth`. */
+    /** Why, of `failed`, `needs-auth` and `reconnecting`. */
     readonly error?: string;
   };
   /** What a server offers changed. Names are raw tool names. */

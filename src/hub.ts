@@ -27,7 +27,7 @@ import { statusOf, type ServerStatus } from "./connect/status.js";
 import type { ViewOptions } from "./disclose/view.js";
 import { findShown } from "./disclose/search.js";
 import { Views } from "./disclose/views.js";
-import { McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "./errors.js";
+import { McpConfigError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "./errors.js";
 import { HubEvents, type ConnectionState, type McpEventName, type McpEvents } from "./events.js";
 import { Policy } from "./policy/policy.js";
 import { warnAboutPolicy } from "./policy/warnings.js";
@@ -120,7 +120,9 @@ export class McpHub {
       events: {
         onState: (serverName, state) => tellState(this.#settings, serverName, state, this.#events),
         onListed: (settings, listing) => {
-          if (takeListing(this.#catalog, this.#events, settings, listing)) this.#search.update();
+          const isChanged = takeListing(this.#catalog, this.#events, settings, listing);
+          if (isChanged) this.#search.update();
+          return isChanged;
         },
         onRefreshFailed: (serverName, error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
         onNotification: (serverName, method, params) =>
@@ -224,10 +226,14 @@ export class McpHub {
     await Promise.all(connected.map((connection) => connection.refresh()));
   }
 
-  /** Ends everything within `closeTimeoutMs`: sessions, processes with all they started, timers. Safe to call again. */
-  close(): Promise<void> {
+  /**
+   * Ends everything within `closeTimeoutMs`: sessions, processes with all they started, timers. Safe to call again.
+   *
+   * @param options - `drainMs`: calls under way may go on so long; new ones are refused at once. Default 0.
+   */
+  close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    this.#closing ??= this.#pool.close();
+    this.#closing ??= this.#pool.close(options.drainMs);
     return this.#closing;
   }
 
@@ -237,8 +243,8 @@ export class McpHub {
 
   /** State of every server, in the order of the configuration. JSON-safe, without secrets. */
   status(): ServerStatus[] {
-    return [...this.#pool.connections].map(([serverName, { state }]) =>
-      statusOf(this.#settings.servers.get(serverName)!, state, this.#catalog.server(serverName)?.tools.length),
+    return [...this.#pool.connections].map(([serverName, connection]) =>
+      statusOf(this.#settings.servers.get(serverName)!, connection, this.#catalog.server(serverName)?.tools.length),
     );
   }
 
@@ -318,8 +324,8 @@ export class McpHub {
    * @throws {McpProtocolError} when the arguments do not fit or the server refuses the call.
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
-  callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return this.#gate.call({ ...options, serverName, toolName, arguments: args });
+  async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
+    return this.#gate.call({ ...askerOf(options), serverName, toolName, arguments: plainJson(args) });
   }
 
   /**
@@ -335,7 +341,7 @@ export class McpHub {
     args: Readonly<Record<string, string>> = {},
     options: OperationOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#gate.getPrompt({ ...options, serverName, promptName, arguments: args });
+    return this.#gate.getPrompt({ ...askerOf(options), serverName, promptName, arguments: args });
   }
 
   /**
@@ -346,7 +352,7 @@ export class McpHub {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
    */
   readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#gate.readResource({ ...options, serverName, uri });
+    return this.#gate.readResource({ ...askerOf(options), serverName, uri });
   }
 
   /**
@@ -356,17 +362,17 @@ export class McpHub {
    * @throws {McpConnectionError} when the server does not answer.
    */
   listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...options, serverName, key: "prompts" });
+    return this.#gate.list({ ...askerOf(options), serverName, key: "prompts" });
   }
 
   /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
   listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...options, serverName, key: "resources" });
+    return this.#gate.list({ ...askerOf(options), serverName, key: "resources" });
   }
 
   /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
   listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...options, serverName, key: "resourceTemplates" });
+    return this.#gate.list({ ...askerOf(options), serverName, key: "resourceTemplates" });
   }
 
   /**
@@ -431,4 +437,22 @@ interface WrappedParts {
   readonly open: (settings: ServerSettings) => OpenSession;
   /** The hub was closed: the next wrap of the client makes a new one. */
   readonly onClose: () => void;
+}
+
+/** Only what a caller may say: an approval is not. */
+function askerOf({ context, signal, onAsk }: OperationOptions): Asker {
+  return { context, signal, onAsk };
+}
+
+/**
+ * A value as it would be sent: what is decided about is then what is sent.
+ *
+ * @throws {McpProtocolError} for what is no JSON.
+ */
+function plainJson(value: unknown): unknown {
+  try {
+    return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as unknown);
+  } catch (cause) {
+    throw new McpProtocolError("INVALID_ARGUMENTS", `The arguments are no JSON: ${messageOf(cause)}.`, { cause });
+  }
 }

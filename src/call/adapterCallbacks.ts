@@ -1,5 +1,5 @@
 import type { AdapterCallbacks, HubSettings } from "../config/settings.js";
-import type { State } from "../connect/connection.js";
+import type { State } from "../connect/connectionState.js";
 import type { HubEvents } from "../events.js";
 
 type CallbackName = Exclude<keyof AdapterCallbacks, "beforeToolCall" | "afterToolCall" | "onProgress">;
@@ -42,11 +42,12 @@ export function tellState({ onConnectionError }: HubSettings, serverName: string
   events.emit("connection", {
     serverName,
     state: state.kind,
-    ...(state.kind === "connecting" ? { attempt: state.attempt } : {}),
+    ...("attempt" in state ? { attempt: state.attempt } : {}),
+    ...(state.kind === "reconnecting" && state.nextAtMs !== undefined ? { backoffMs: state.nextAtMs - Date.now() } : {}),
     ...(state.kind === "connected" ? { latencyMs: state.latencyMs } : {}),
     ...("error" in state ? { error: state.error.message } : {}),
   });
-  if (!("error" in state)) return;
+  if (!("error" in state) || state.kind === "reconnecting") return;
   const { error } = state;
   events.warn("CONNECT_FAILED", error.message, serverName);
   if (typeof onConnectionError === "function") {

@@ -1,6 +1,6 @@
-import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 
-import { isUnauthorized } from "../connect/openManaged.js";
+import { classifyFailure } from "../connect/failures.js";
 import type { Session } from "../connect/session.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
 
@@ -22,27 +22,25 @@ export function callError(cause: unknown, request: FailedRequest, session: Sessi
   const details = { serverName, toolName, cause };
   const mask = session?.mask ?? ((text: string) => text);
   const ended = session?.endReason();
-  if (isUnauthorized(cause)) {
-    return new McpAuthRequiredError(`Server "${serverName}" refused ${subject} for want of credentials.`, details);
-  }
-  if (isRpcError(cause)) {
-    if (isOwnTimeout(cause)) return timeoutError(cause, request, details);
-    if (ended === undefined) {
-      const serverText = mask(cause.message);
+  switch (classifyFailure(cause, session)) {
+    case "unauthorized":
+      return new McpAuthRequiredError(`Server "${serverName}" refused ${subject} for want of credentials.`, details);
+    case "timeout":
+      return timeoutError(cause as McpError, request, details);
+    case "answered": {
+      const { code, message: text } = cause as McpError;
+      const serverText = mask(text);
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
-      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: cause.code, serverText });
+      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: code, serverText });
     }
+    case "session-lost":
+    case "transport":
+      return new McpConnectionError(
+        ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
+        mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
+        details,
+      );
   }
-  return new McpConnectionError(
-    ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
-    mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
-    details,
-  );
-}
-
-/** True for what says that the connection is gone, and not for what a server answered or a timeout. */
-export function isTransportFailure(cause: unknown): boolean {
-  return !isRpcError(cause) && !isUnauthorized(cause) && !McpMiddlewareError.isInstance(cause);
 }
 
 function timeoutError(
@@ -63,17 +61,4 @@ function timeoutError(
 
 function capitalised(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
-}
-
-/** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */
-function isRpcError(error: unknown): error is McpError {
-  if (error instanceof McpError) return true;
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-  return typeof code === "number" && code <= -32_000;
-}
-
-/** The SDK's own timeouts share their code with what servers send; only they carry the limit. */
-function isOwnTimeout({ code, data }: McpError): boolean {
-  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null) return false;
-  return "timeout" in data || "maxTotalTimeout" in data;
 }

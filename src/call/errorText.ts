@@ -31,6 +31,10 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     switch (error.code) {
       case "REQUEST_TIMEOUT":
         return `${server} did not answer the call of ${boundName} in time. It may still be working on it; do not repeat a call that changes something without checking.`;
+      case "BREAKER_OPEN": {
+        const until = error.untilMs === undefined ? "later" : `until ${new Date(error.untilMs).toISOString()}`;
+        return `${server} is unavailable ${until}. Do not call it before; use other tools.`;
+      }
       case "CLOSED":
         return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":

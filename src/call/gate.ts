@@ -11,7 +11,7 @@ import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
 import { listPages, type ListKey } from "../connect/listPages.js";
-import { rejectOnAbort } from "../connect/openManaged.js";
+import { linkSignal, rejectOnAbort } from "../connect/abort.js";
 import type { Session } from "../connect/session.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
@@ -19,8 +19,8 @@ import { permissionOf, type Operation } from "../policy/operation.js";
 import { moreRestrictive, type Decision } from "../policy/policy.js";
 import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
-import { callError, isTransportFailure, type FailedRequest } from "./callError.js";
-import type { Asker, Permits } from "./permits.js";
+import { callError, type FailedRequest } from "./callError.js";
+import type { AskedNow, Asker, Permits } from "./permits.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
@@ -108,7 +108,7 @@ export class Gate {
    * What would be sent for a call, and what the policy says of it.
    *
    * @param at - `"review"`: a person may have to be asked first. The adapter's `beforeToolCall` is then run only when it
-   * is so, to show them what would be sent; at the call it always is.
+   * may be so, to show them what would be sent; at the call it always is.
    * @throws {McpMiddlewareError} when the server or the tool is not there.
    */
   async judge(request: CallRequest, at: "review" | "call"): Promise<JudgedCall> {
@@ -117,7 +117,9 @@ export class Gate {
     let operation = callOf(entry, repaired(entry, request.arguments));
     let decision = permits.decide(operation, request);
     const { beforeToolCall } = settings.callbacks;
-    if (decision.kind === "deny" || beforeToolCall === undefined || (at === "review" && decision.kind === "allow")) {
+    // Where arguments do not decide, the hook cannot make a call ask that does not.
+    const isSettled = at === "review" && decision.kind === "allow" && permits.isFree(operation, request);
+    if (decision.kind === "deny" || beforeToolCall === undefined || isSettled) {
       return { entry, operation, decision };
     }
     const changed = await callBefore(beforeToolCall, entry, operation.arguments, request);
@@ -139,7 +141,8 @@ export class Gate {
       readonly arguments: Readonly<Record<string, string>>;
     },
   ): Promise<Readonly<Record<string, unknown>>> {
-    const { serverName, promptName, arguments: args } = request;
+    const { serverName, promptName } = request;
+    const args = { ...request.arguments };
     const operation: Operation = { kind: "invoke", serverName, promptName, arguments: args };
     return this.#exchange(operation, `prompt "${promptName}"`, request, (session, options) =>
       session.client.request({ method: "prompts/get", params: { name: promptName, arguments: args } }, anyResult, options),
@@ -192,11 +195,17 @@ export class Gate {
   ): Promise<Result> {
     const { server, connection } = this.#server(operation.serverName);
     const { permits } = this.#parts;
-    const decision = permits.decide(operation, request);
-    await permits.pass({ operation, decision, name: permissionOf(operation) }, request);
+    const name = permissionOf(operation);
+    const answer = await permits.pass({ operation, decision: permits.decide(operation, request), name }, request);
+    if (answer !== undefined) {
+      // The policy may have changed while a person was asked.
+      const decision = permits.decide(operation, request);
+      await permits.pass({ operation, decision, name }, { ...request, onAsk: undefined, approval: answer.approval });
+    }
     const { serverName, requestTimeoutMs: ms } = server;
     const failed: FailedRequest = { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
-    return this.#send(connection, failed, request.signal, (session, signal) =>
+    // Getting, reading and listing change nothing.
+    return this.#send(connection, failed, true, request.signal, (session, signal) =>
       send(session, { ...(signal === undefined ? {} : { signal }), timeout: ms }),
     );
   }
@@ -204,12 +213,12 @@ export class Gate {
   async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
     const { settings, events, permits } = this.#parts;
     const { entry, operation, decision } = await this.judge(request, "call");
-    const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash };
+    const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: request.arguments };
     // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
     const sent = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
     const answer = await permits.pass(wanted, request);
-    // A person who was asked just now wants other arguments: those are decided, too.
-    if (answer !== undefined) return this.#run(edited(request, answer.edited), startedAt);
+    // While a person was asked, policy, tool and arguments may have changed.
+    if (answer !== undefined) return this.#run(answered(request, answer), startedAt);
 
     const { server, connection } = this.#server(entry.serverName);
     const raw = await this.#call(connection, server, entry, sent, request);
@@ -260,7 +269,7 @@ export class Gate {
   async #call(
     connection: Connection,
     server: ServerSettings,
-    { serverName, toolName }: ToolEntry,
+    { serverName, toolName, annotations }: ToolEntry,
     args: Record<string, unknown>,
     { toolCallId, signal, origin }: CallRequest,
   ): Promise<RawCallResult> {
@@ -273,7 +282,8 @@ export class Gate {
       timeout: { ms: timeout, option: "toolTimeoutMs" },
       maxTimeout: { ms: maxTotalTimeout, option: "maxToolTimeoutMs" },
     };
-    return this.#send(connection, failed, signal, ({ client }, linked) =>
+    const isRepeatable = server.isIdempotent(toolName) || (server.govern.trustAnnotations && saysRepeatable(annotations));
+    return this.#send(connection, failed, isRepeatable, signal, ({ client }, linked) =>
       client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
         ...(linked === undefined ? {} : { signal: linked }),
         timeout,
@@ -290,20 +300,24 @@ export class Gate {
   async #send<Result>(
     connection: Connection,
     failed: FailedRequest,
+    isRepeatable: boolean,
     signal: AbortSignal | undefined,
     send: (session: Session, signal: AbortSignal | undefined) => Promise<Result>,
   ): Promise<Result> {
     let session: Session | undefined;
     // The SDK leaves its listener on the signal it is given; the caller's may live long.
-    const linked = linkSignal(signal);
+    const linked = signal === undefined ? undefined : linkSignal(signal);
     try {
-      return await connection.run(signal, (open) => {
-        session = open;
-        return send(open, linked?.signal);
-      });
+      return await connection.run(
+        signal,
+        (open) => {
+          session = open;
+          return send(open, linked?.signal);
+        },
+        isRepeatable,
+      );
     } catch (cause) {
       if (signal?.aborted === true) throw signal.reason;
-      if (session !== undefined && isTransportFailure(cause)) connection.reportFailure(session, cause);
       throw callError(cause, failed, session);
     } finally {
       linked?.unlink();
@@ -323,22 +337,17 @@ export class Gate {
   }
 }
 
-/** The request with what a person wants in place of its arguments; it need not be asked again. */
-function edited(request: CallRequest, args: Readonly<Record<string, unknown>>): CallRequest {
-  return { ...request, arguments: args, onAsk: undefined, approval: { type: "edit", digest: "" } };
+/** What a server says of a tool that may run twice. */
+function saysRepeatable(annotations: ToolEntry["annotations"]): boolean {
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+}
+
+/** The request with what a person said who was asked about it just now. */
+function answered(request: CallRequest, { approval, edited }: AskedNow): CallRequest {
+  return { ...request, onAsk: undefined, approval, ...(edited === undefined ? {} : { arguments: edited }) };
 }
 
 /** Tells the model that its arguments are not what ran. */
 function editNotice(sent: Readonly<Record<string, unknown>>): string {
   return `[A person changed the arguments of this call. It ran with: ${cut(JSON.stringify(sent), MAX_NOTICE_CHARS)}]`;
-}
-
-/** A signal that aborts with another one, until it is unlinked. */
-function linkSignal(signal: AbortSignal | undefined): { readonly signal: AbortSignal; readonly unlink: () => void } | undefined {
-  if (signal === undefined) return undefined;
-  const controller = new AbortController();
-  const onAbort = (): void => controller.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  return { signal: controller.signal, unlink: () => signal.removeEventListener("abort", onAbort) };
 }

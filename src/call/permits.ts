@@ -11,8 +11,10 @@ import type { McpAsked, McpDecisions } from "../state.js";
 export interface Approval {
   /** `"edit"`: the call already has the edited arguments. */
   readonly type: "approve" | "edit";
-  /** Digest of the arguments that were approved. */
+  /** Digest of what was approved: of what would be sent; of an edit, of the arguments as the person wrote them. */
   readonly digest: string;
+  /** Content hash of the tool that was approved. */
+  readonly toolHash: string;
   readonly answeredBy?: string | undefined;
 }
 
@@ -36,6 +38,8 @@ export interface Wanted {
   readonly name: string;
   /** Content hash of a tool. */
   readonly toolHash?: string | undefined;
+  /** The arguments as they were given, before they were repaired and changed by hooks. */
+  readonly given?: unknown;
 }
 
 type Answer = Pick<McpDecisions[string], "type" | "answeredBy">;
@@ -65,10 +69,11 @@ export class Permits {
   /**
    * Lets an operation through, or throws.
    *
-   * @returns Arguments in place of those that were wanted, when a person who was asked here edited them.
+   * @returns What a person who was asked here and now said: the operation is to be looked at again with that, for
+   * everything may have changed meanwhile. `undefined` when it may run.
    * @throws {McpPolicyError} when it is denied, when a person has to be asked and was not, or said no.
    */
-  async pass(wanted: Wanted, asker: Asker): Promise<{ readonly edited: Readonly<Record<string, unknown>> } | undefined> {
+  async pass(wanted: Wanted, asker: Asker): Promise<AskedNow | undefined> {
     const { operation, decision } = wanted;
     const { approval, onAsk } = asker;
     switch (decision.kind) {
@@ -80,7 +85,7 @@ export class Permits {
         return undefined;
       case "ask": {
         if (approval !== undefined) {
-          const isSame = approval.type === "edit" || approval.digest === argumentsDigest(argumentsOf(operation));
+          const isSame = isApproved(wanted, approval);
           this.audit(operation, decision, asker, isSame ? approval : { type: "refuse" });
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
@@ -116,28 +121,32 @@ export class Permits {
   }
 
   /** Asks a person here and now. */
-  async #ask(
-    wanted: Wanted,
-    onAsk: OnAsk,
-    asker: Asker,
-  ): Promise<{ readonly edited: Readonly<Record<string, unknown>> } | undefined> {
-    const { operation, decision } = wanted;
+  async #ask(wanted: Wanted, onAsk: OnAsk, asker: Asker): Promise<AskedNow> {
+    const { operation, decision, toolHash = "" } = wanted;
     const callId = asker.toolCallId ?? "";
     const asked = { [callId]: askedCall(wanted, 0) };
-    const answer = (await askNow(asked, onAsk, asker))[callId]!;
-    this.audit(operation, decision, asker, answer);
-    switch (answer.type) {
-      case "approve":
-        return undefined;
-      case "edit":
-        if (operation.kind === "call") return { edited: answer.editedArguments ?? {} };
-        throw askError("APPROVAL_REFUSED", operation, decision, "only the arguments of tools can be edited");
-      case "reject":
-        throw askError("APPROVAL_REFUSED", operation, decision, answer.message ?? "a person rejected it");
-      case "refuse":
-        throw askError("APPROVAL_REFUSED", operation, decision, answer.message ?? "it was not approved");
+    const answer = (await askNow(structuredClone(asked), onAsk, asker))[callId]!;
+    const { type, answeredBy, digest } = answer;
+    if (type === "approve") return { approval: { type, digest: asked[callId]!.digest, toolHash, answeredBy } };
+    if (type === "edit" && operation.kind === "call") {
+      return { approval: { type, digest, toolHash, answeredBy }, edited: answer.editedArguments ?? {} };
     }
+    this.audit(operation, decision, asker, answer);
+    const why = type === "edit" ? "only the arguments of tools can be edited" : (answer.message ?? "a person rejected it");
+    throw askError("APPROVAL_REFUSED", operation, decision, why);
   }
+}
+
+/** What a person said who was asked at the gate. */
+export interface AskedNow {
+  readonly approval: Approval;
+  /** Arguments in place of those that were wanted. */
+  readonly edited?: Readonly<Record<string, unknown>>;
+}
+
+/** True when a person approved just this. */
+function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest, toolHash: approved }: Approval): boolean {
+  return toolHash === approved && digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation));
 }
 
 /** Asks by `onAsk`; what it throws refuses all. */

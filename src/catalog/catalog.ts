@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 
+import { LRUCache } from "lru-cache";
+
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerInfo } from "../connect/session.js";
 import { diffTools, joinDiffs, type CatalogDiff } from "./diff.js";
@@ -42,6 +44,7 @@ const USUAL_NAME = /^[A-Za-z0-9_.:/-]+$/;
 
 /** How many earlier listings of a server can be told apart from the present one tool by tool. */
 const MAX_HISTORY = 32;
+const MAX_FORMER = 1_000;
 
 /**
  * All that the servers of one identity offer: entries, routing table and search index.
@@ -58,6 +61,8 @@ export class Catalog {
   readonly #byToolName = new Map<string, Set<ToolEntry>>();
   readonly #byLeaf = new Map<string, Set<ToolEntry>>();
   readonly #unusualNames = new Set<string>();
+  /** Tools that were removed, as they were last. */
+  readonly #former = new LRUCache<string, ToolEntry>({ max: MAX_FORMER });
   #version = 0;
 
   constructor(settings: HubSettings) {
@@ -94,6 +99,11 @@ export class Catalog {
     return this.toolsNamed(toolName).find((entry) => entry.serverName === serverName);
   }
 
+  /** A tool of a server that was removed, as it was last; `undefined` when it is not remembered. */
+  formerTool(serverName: string, toolName: string): ToolEntry | undefined {
+    return this.#former.get(JSON.stringify([serverName, toolName]));
+  }
+
   /** Tools of any server with this raw name. */
   toolsNamed(toolName: string): ToolEntry[] {
     return [...(this.#byToolName.get(toolName) ?? [])];
@@ -127,7 +137,11 @@ export class Catalog {
       else offered.set(tool.name, tool);
     }
     const kept = new Map(before?.tools.map((entry) => [entry.toolName, entry]));
-    for (const entry of before?.tools ?? []) if (!offered.has(entry.toolName)) this.#drop(entry);
+    for (const entry of before?.tools ?? []) {
+      if (offered.has(entry.toolName)) continue;
+      this.#drop(entry);
+      this.#former.set(JSON.stringify([serverName, entry.toolName]), entry);
+    }
     const tools: ToolEntry[] = [];
     for (const tool of [...offered.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const old = kept.get(tool.name);

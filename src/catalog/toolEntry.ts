@@ -1,5 +1,8 @@
 import { digest } from "./hash.js";
 
+/** The protocol asks for 128. */
+const MAX_NAME_CHARS = 1_000;
+
 /** A JSON Schema as a server sends it. Untrusted. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -53,6 +56,7 @@ export function readTool(value: unknown): ToolReading {
   if (!isRecord(value)) return { kind: "dropped", problem: "it is not an object" };
   const { name, title, description, inputSchema, outputSchema, annotations } = value;
   if (typeof name !== "string" || name === "") return { kind: "dropped", problem: "it has no name" };
+  if (name.length > MAX_NAME_CHARS) return { kind: "dropped", problem: `its name has more than ${MAX_NAME_CHARS} characters` };
   const problems: string[] = [];
   let schema: JsonSchema;
   if (!isRecord(inputSchema)) {

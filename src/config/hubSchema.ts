@@ -43,6 +43,12 @@ export interface ResultStore {
   mset(entries: [string, unknown][]): Promise<void>;
 }
 
+/** Where last known catalogs are kept: a LangChain store, or what has its `mget` and `mset`. */
+export interface SnapshotStore {
+  mget(keys: string[]): Promise<unknown[]>;
+  mset(entries: [string, unknown][]): Promise<void>;
+}
+
 const sharedShape = {
   ...budgetShape,
   /** When servers are opened. Default `"background"`. */
@@ -96,6 +102,24 @@ const sharedShape = {
   /** A LangChain store (`mset`) that gets results over `maxArtifactChars` whole. Default: none, they are lost. */
   resultStore: z
     .custom<ResultStore>((value) => typeof (value as ResultStore | null)?.mset === "function", "a LangChain store with mset()")
+    .optional(),
+  /** Transport failures in a row after which a server is left alone. */
+  breakerFailures: positiveCount.optional(),
+  /** Milliseconds it is left alone; then one call or connect may try. */
+  breakerOpenMs: positiveMs.optional(),
+  /**
+   * Where the catalogs of servers are kept from one process to the next: a LangChain store, or the path of a file. A
+   * server that is not opened yet is then listed as it was last known.
+   */
+  snapshotStore: z
+    .union([
+      z.string().min(1),
+      z.custom<SnapshotStore>(
+        (value) =>
+          typeof (value as SnapshotStore | null)?.mset === "function" && typeof (value as SnapshotStore).mget === "function",
+        "a LangChain store with mget() and mset()",
+      ),
+    ])
     .optional(),
   /** Milliseconds after which the tools of a server that does not announce changes are listed again. */
   toolListTtlMs: positiveMs.optional(),

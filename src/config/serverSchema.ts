@@ -1,4 +1,6 @@
 import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
 
 import { governShape } from "./policySchema.js";
@@ -7,21 +9,22 @@ const positiveMs = z.number().int().positive();
 const positiveCount = z.number().int().positive();
 const globs = z.array(z.string().min(1));
 
-const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse"]);
+const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse", "websocket", "ws"]);
 
 const attempts = z.strictObject({
-  /** Whether the server is opened again after its connection was lost. */
+  /** Whether the server is opened again by itself after its connection was lost. */
   enabled: z.boolean().optional(),
-  /** How often at the most. */
+  /** Waits between attempts; the first attempt is made at once. Default 5. */
   maxAttempts: positiveCount.optional(),
-  /** Milliseconds before each attempt. */
+  /** Milliseconds of the first wait; each further one is twice as long, up to 30 s. Default 1,000. */
   delayMs: positiveMs.optional(),
 });
 
 /**
  * One entry of `mcpServers`: how a server is reached and how its tools are offered.
  *
- * Exactly one of `command` (a child process over stdio) and `url` (streamable HTTP or SSE) is given. Every option of
+ * Exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport`
+ * and `client` is given. Every option of
  * a server entry of `MultiServerMCPClient` is accepted; `docs/migrating.md` says what each does here. `${NAME}` and
  * `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in when the server is opened.
  */
@@ -45,10 +48,10 @@ export const serverEntrySchema = z.strictObject({
   encoding: z.string().optional(),
   /** The child's stderr is always read and its tail kept for errors; `"inherit"` also copies it to this process's stderr. */
   stderr: z.enum(["inherit", "pipe", "ignore", "overlapped"]).optional(),
-  /** Accepted for the adapter's configurations; see `docs/migrating.md`. */
+  /** Whether and how often a child that ended is started again by itself. Default: it is not. */
   restart: attempts.optional(),
 
-  /** Where a remote server is. `http:` or `https:`. */
+  /** Where a remote server is. `http:` or `https:`; `ws:` or `wss:` for WebSocket. */
   url: z.string().min(1).optional(),
   /** HTTP headers of every request to the server. */
   headers: z.record(z.string(), z.string()).optional(),
@@ -60,8 +63,17 @@ export const serverEntrySchema = z.strictObject({
     .optional(),
   /** Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403. Default true. */
   automaticSSEFallback: z.boolean().optional(),
-  /** Accepted for the adapter's configurations; see `docs/migrating.md`. */
+  /** Whether and how often a remote server that was lost is opened again by itself. Default: it is. */
   reconnect: attempts.optional(),
+
+  /** Makes a transport of your own for each opening, in memory for example. */
+  createTransport: z
+    .custom<() => Transport | Promise<Transport>>((value) => typeof value === "function", "a function")
+    .optional(),
+  /** A connected client of the MCP SDK that you have. It stays yours: it is never closed and never opened again. */
+  client: z
+    .custom<Client>((value) => typeof (value as Client | null)?.request === "function", "a Client of the MCP SDK")
+    .optional(),
 
   /** `false`: the server is not opened, its state is `disabled`. Default true. */
   enabled: z.boolean().optional(),
@@ -103,6 +115,8 @@ export const serverEntrySchema = z.strictObject({
   maxConcurrentCalls: positiveCount.optional(),
   /** Characters of one result that reach the model. */
   maxResultChars: positiveCount.optional(),
+  /** Globs on raw names of tools that may be called twice: a call whose connection was lost is made again. Default: none. */
+  idempotent: globs.optional(),
 });
 
 /** One entry of `mcpServers`, as the user writes it. */
@@ -132,6 +146,7 @@ export const wrappedServerSchema = serverEntrySchema.pick({
   maxToolTimeoutMs: true,
   maxConcurrentCalls: true,
   maxResultChars: true,
+  idempotent: true,
 });
 
 /** Settings of one server in `McpHub.wrap(client, { servers })`. */

@@ -1,4 +1,3 @@
-import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import type * as z from "zod";
 
@@ -12,32 +11,15 @@ import {
   type McpWrapOptions,
   type Rerank,
   type ResultStore,
+  type SnapshotStore,
 } from "./hubSchema.js";
 import { nearest } from "./nearest.js";
 import type { PolicyOptions } from "./policySchema.js";
 import { governSettings, isGoverned, type GovernSettings } from "./policySettings.js";
 import { parseOptions } from "./parseOptions.js";
-import { serverEntrySchema, type McpServerEntry, type WrappedServerEntry } from "./serverSchema.js";
+import type { serverEntrySchema, McpServerEntry, WrappedServerEntry } from "./serverSchema.js";
+import { transportSettings, type TransportSettings } from "./transport.js";
 import { environmentResolver, type SecretResolver } from "./variables.js";
-
-/** How a managed server is reached. Variables are not yet filled in. */
-export type TransportSettings =
-  | {
-      readonly kind: "stdio";
-      readonly command: string;
-      readonly args: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly inheritEnv: readonly string[];
-      readonly cwd: string | undefined;
-      readonly copyStderr: boolean;
-    }
-  | {
-      readonly kind: "http" | "sse";
-      readonly url: string;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly authProvider: OAuthClientProvider | undefined;
-      readonly sseFallback: boolean;
-    };
 
 /** One server's complete settings. */
 export interface ServerSettings {
@@ -61,6 +43,18 @@ export interface ServerSettings {
   readonly maxToolTimeoutMs: number;
   readonly maxConcurrentCalls: number;
   readonly maxResultChars: number;
+  /** How a lost connection is opened again by itself; `undefined`: not at all. */
+  readonly reopening: ReopenSettings | undefined;
+  /** Whether a call of the tool may be made twice. */
+  readonly isIdempotent: (toolName: string) => boolean;
+}
+
+/** How a lost connection is opened again by itself. */
+export interface ReopenSettings {
+  /** Waits between attempts at the most; the first attempt is made at once. */
+  readonly waits: number;
+  /** Milliseconds of the first wait. */
+  readonly delayMs: number;
 }
 
 /** Budgets of one agent: the hub's, or what its middleware says instead. */
@@ -108,6 +102,10 @@ export interface HubSettings {
   readonly budgets: Budgets;
   readonly closeTimeoutMs: number;
   readonly retryFailedAfterMs: number;
+  readonly breakerFailures: number;
+  readonly breakerOpenMs: number;
+  /** A store, or the path of a file. */
+  readonly snapshotStore: SnapshotStore | string | undefined;
   readonly maxArtifactChars: number;
   readonly resultStore: ResultStore | undefined;
   readonly toolListTtlMs: number;
@@ -126,12 +124,6 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   useStandardContentBlocks: "results are put into the form that the model client takes",
 };
 
-const SERVER_WITHOUT_EFFECT = {
-  encoding: "MCP messages are UTF-8",
-  restart: "a server that ended is opened again by hub.reconnect(name), and tried again after retryFailedAfterMs",
-  reconnect: "a server that was lost is opened again when it is used next, or by hub.reconnect(name)",
-} as const;
-
 const OUTPUT_HANDLING =
   '"outputHandling" is not supported: text goes to the model and everything else stays in the artifact of the ToolMessage. Remove it and read `message.artifact`';
 
@@ -147,6 +139,7 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   if (Object.hasOwn(written.mcpServers ?? {}, "__proto__")) {
     throw new McpConfigError('McpHub options: a server cannot be called "__proto__". Rename it.');
   }
+  refuseLostOverrides(written.mcpServers);
   const parsed = parseOptions(hubOptionsSchema, written, "McpHub options");
   const names = Object.keys(parsed.mcpServers);
   if (names.length === 0) {
@@ -167,11 +160,9 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
       ...Object.entries(WITHOUT_EFFECT)
         .filter(([option]) => parsed[option as keyof typeof parsed] !== undefined)
         .map(([option, reason]) => ({ option, reason })),
-      ...Object.entries(parsed.mcpServers).flatMap(([serverName, entry]) =>
-        (["encoding", "restart", "reconnect"] as const)
-          .filter((option) => (typeof entry[option] === "object" ? entry[option].enabled !== false : entry[option] !== undefined))
-          .map((option) => ({ option: `mcpServers.${serverName}.${option}`, reason: SERVER_WITHOUT_EFFECT[option] })),
-      ),
+      ...Object.entries(parsed.mcpServers)
+        .filter(([, { encoding }]) => encoding !== undefined)
+        .map(([serverName]) => ({ option: `mcpServers.${serverName}.encoding`, reason: "MCP messages are UTF-8" })),
     ],
   };
 }
@@ -188,6 +179,7 @@ export function resolveWrapOptions(
   owned: Readonly<Record<string, unknown>>,
   defaultToolTimeout?: unknown,
 ): HubSettings {
+  refuseLostOverrides(options.servers);
   const parsed = parseOptions(wrapOptionsSchema, options, "McpHub.wrap options");
   const serverNames = Object.keys(owned);
   for (const serverName of Object.keys(parsed.servers ?? {})) {
@@ -254,6 +246,18 @@ function withServers(options: McpHubOptions | Record<string, McpServerEntry>): M
   throw new McpConfigError(`McpHub options: "mcpServers" is missing. ${hint}`);
 }
 
+/** The schema would drop such a key without a word, and with it what it denies. */
+function refuseLostOverrides(servers: Readonly<Record<string, WrappedServerEntry>> | undefined): void {
+  for (const [serverName, entry] of Object.entries(servers ?? {})) {
+    const { overrides } = entry ?? {};
+    if (typeof overrides !== "object" || overrides === null || !Object.hasOwn(overrides, "__proto__")) continue;
+    throw new McpConfigError(
+      `Server "${serverName}": "overrides" cannot have the key "__proto__". Write a rule: "mcp:call:${serverName}:__proto__".`,
+      { serverName },
+    );
+  }
+}
+
 function refuseOutputHandling(options: McpHubOptions): void {
   if ((options as Record<string, unknown>)["outputHandling"] !== undefined) {
     throw new McpConfigError(`McpHub options: ${OUTPUT_HANDLING}.`);
@@ -265,60 +269,11 @@ function refuseOutputHandling(options: McpHubOptions): void {
   }
 }
 
-function transportSettings(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
-  const refuse = (what: string): never => {
-    throw new McpConfigError(`Server "${serverName}": ${what}.`, { serverName });
-  };
-  const { command, url } = entry;
-  if (command !== undefined && url !== undefined) refuse('give "command" or "url", not both');
-  if (command === undefined && url === undefined) refuse('give "command" (a program to start) or "url" (a remote server)');
-  if (entry.transport !== undefined && entry.type !== undefined && entry.transport !== entry.type) {
-    refuse(`"transport" is "${entry.transport}" and "type" is "${entry.type}"; give one of them`);
-  }
-  const named = entry.transport ?? entry.type;
-  if (command !== undefined) {
-    if (named !== undefined && named !== "stdio") refuse(`"transport" is "${named}", but "command" starts a stdio server`);
-    return {
-      kind: "stdio",
-      command,
-      args: entry.args ?? [],
-      env: entry.env ?? {},
-      inheritEnv: entry.inheritEnv ?? [],
-      cwd: entry.cwd,
-      copyStderr: entry.stderr === "inherit",
-    };
-  }
-  if (named === "stdio") refuse('"transport" is "stdio", which needs "command" in place of "url"');
-  if (!url!.includes("${")) checkUrl(serverName, url!);
-  return {
-    kind: named === "sse" ? "sse" : "http",
-    url: url!,
-    headers: { ...entry.auth?.headers, ...entry.headers },
-    authProvider: entry.authProvider,
-    sseFallback: entry.automaticSSEFallback ?? true,
-  };
-}
-
-/**
- * Parses the URL of a server.
- *
- * @throws {McpConfigError} when it is not a URL or not `http:` or `https:`.
- */
-export function checkUrl(serverName: string, url: string): URL {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol)) {
-    throw new McpConfigError(`Server "${serverName}": "url" must be an http or https URL such as https://example.com/mcp.`, {
-      serverName,
-    });
-  }
-  return parsed;
-}
-
 type SharedOptions = z.output<typeof hubOptionsSchema> | z.output<typeof wrapOptionsSchema>;
 
 function serverSettings(
   serverName: string,
-  entry: WrappedServerEntry & { readonly defaultToolTimeout?: number | undefined },
+  entry: WrappedServerEntry & Pick<z.output<typeof serverEntrySchema>, "restart" | "reconnect" | "defaultToolTimeout">,
   transport: TransportSettings | undefined,
   hub: SharedOptions,
 ): ServerSettings {
@@ -346,7 +301,20 @@ function serverSettings(
     maxToolTimeoutMs: entry.maxToolTimeoutMs ?? hub.maxToolTimeoutMs ?? DEFAULTS.maxToolTimeoutMs,
     maxConcurrentCalls: entry.maxConcurrentCalls ?? hub.maxConcurrentCalls ?? DEFAULTS.maxConcurrentCalls,
     maxResultChars: entry.maxResultChars ?? hub.maxResultChars ?? DEFAULTS.maxResultChars,
+    reopening: reopenSettings(entry, transport),
+    isIdempotent: matchGlobs(entry.idempotent),
   };
+}
+
+/** A remote server is opened again unless `reconnect` says no; a child only when `restart` says so. */
+function reopenSettings(
+  { restart, reconnect }: Pick<z.output<typeof serverEntrySchema>, "restart" | "reconnect">,
+  transport: TransportSettings | undefined,
+): ReopenSettings | undefined {
+  if (transport === undefined || transport.kind === "client") return undefined;
+  const written = transport.kind === "stdio" ? restart : reconnect;
+  if (!(written?.enabled ?? transport.kind !== "stdio")) return undefined;
+  return { waits: written?.maxAttempts ?? DEFAULTS.reconnectWaits, delayMs: written?.delayMs ?? DEFAULTS.reconnectDelayMs };
 }
 
 function sharedSettings(options: SharedOptions) {
@@ -361,6 +329,9 @@ function sharedSettings(options: SharedOptions) {
     budgets: resolveBudgets(options, DEFAULTS),
     closeTimeoutMs: options.closeTimeoutMs ?? DEFAULTS.closeTimeoutMs,
     retryFailedAfterMs: options.retryFailedAfterMs ?? DEFAULTS.retryFailedAfterMs,
+    breakerFailures: options.breakerFailures ?? DEFAULTS.breakerFailures,
+    breakerOpenMs: options.breakerOpenMs ?? DEFAULTS.breakerOpenMs,
+    snapshotStore: options.snapshotStore,
     maxArtifactChars: options.maxArtifactChars ?? DEFAULTS.maxArtifactChars,
     resultStore: options.resultStore,
     toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,

@@ -1,8 +1,9 @@
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 
 import { McpConnectionError, messageOf } from "../errors.js";
-import { rejectOnAbort } from "./openManaged.js";
-import type { OpenSession, Session } from "./session.js";
+import { rejectOnAbort } from "./abort.js";
+import { adoptedSession } from "./openAdopted.js";
+import type { OpenSession } from "./session.js";
 
 /** What is used of a `MultiServerMCPClient`. */
 export interface WrappableClient {
@@ -59,27 +60,6 @@ export function openWrapped(
         { serverName },
       );
     }
-    return wrappedSession(client, (method, params) => events.onNotification(method, params));
-  };
-}
-
-function wrappedSession(client: Client, onNotification: (method: string, params: Record<string, unknown>) => void): Session {
-  // Only where the owner has no handler of its own; nothing of the owner's is replaced.
-  const isOurs = client.fallbackNotificationHandler === undefined;
-  if (isOurs) {
-    client.fallbackNotificationHandler = async ({ method, params }) => {
-      onNotification(method, params ?? {});
-    };
-  }
-  const handler = client.fallbackNotificationHandler;
-  return {
-    client,
-    mask: (text) => text,
-    endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
-    stderrTail: () => "",
-    announcesChanges: () => false,
-    close: async () => {
-      if (isOurs && client.fallbackNotificationHandler === handler) delete client.fallbackNotificationHandler;
-    },
+    return adoptedSession(client, events);
   };
 }

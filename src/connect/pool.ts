@@ -3,13 +3,16 @@ import pLimit from "p-limit";
 import { DEFAULTS } from "../config/defaults.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { McpNotFoundError } from "../errors.js";
-import { Connection, type Listing, type State } from "./connection.js";
+import { within } from "./abort.js";
+import { Connection, type Listing } from "./connection.js";
+import type { State } from "./connectionState.js";
 import type { OpenSession } from "./session.js";
 
 /** What a pool tells its hub, by server. */
 export interface PoolEvents {
   readonly onState: (serverName: string, state: State) => void;
-  readonly onListed: (settings: ServerSettings, listing: Listing) => void;
+  /** Says whether anything changed. */
+  readonly onListed: (settings: ServerSettings, listing: Listing) => boolean;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
   readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;
 }
@@ -44,12 +47,14 @@ export class ConnectionPool {
           settings: server,
           open: parts.open(server),
           maxListPages: settings.maxListPages,
-          reopens: !isWrapped,
+          isOwned: isWrapped || server.transport?.kind === "client",
+          breaker: { failures: settings.breakerFailures, openMs: settings.breakerOpenMs },
           retryAfterMs: settings.retryFailedAfterMs,
           connectLimit: server.transport?.kind === "stdio" ? limits.stdio : limits.remote,
-          remedy: isWrapped
-            ? `Its owner can open it again; then call hub.reconnect("${serverName}").`
-            : `Call hub.reconnect("${serverName}") to open it again.`,
+          remedy:
+            isWrapped || server.transport?.kind === "client"
+              ? `Its owner can open it again; then call hub.reconnect("${serverName}").`
+              : `Call hub.reconnect("${serverName}") to open it again.`,
           events: {
             onState: (state) => events.onState(serverName, state),
             onListed: (listing) => events.onListed(server, listing),
@@ -119,22 +124,9 @@ export class ConnectionPool {
     signal?.throwIfAborted();
   }
 
-  /** Closes all, within `closeTimeoutMs`. */
-  async close(): Promise<void> {
-    const closing = [...this.#connections.values()].map((connection) => connection.close());
-    await within(Promise.allSettled(closing), this.#parts.settings.closeTimeoutMs);
+  /** Closes all, within `closeTimeoutMs` after requests under way had `drainMs` to end. */
+  async close(drainMs = 0): Promise<void> {
+    const closing = [...this.#connections.values()].map((connection) => connection.close(drainMs));
+    await within(Promise.allSettled(closing), drainMs + this.#parts.settings.closeTimeoutMs);
   }
-}
-
-/** Waits for a promise, a time or an abort, whichever comes first. */
-async function within(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
-  let end: () => void = () => undefined;
-  const limit = new Promise<void>((resolve) => {
-    end = resolve;
-  });
-  const timer = setTimeout(end, limitMs);
-  signal?.addEventListener("abort", end, { once: true });
-  await Promise.race([promise, limit]);
-  clearTimeout(timer);
-  signal?.removeEventListener("abort", end);
 }

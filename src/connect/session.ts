@@ -16,8 +16,10 @@ export interface Session {
   readonly stderrTail: () => string;
   /** Removes what must not be shown from a text about this server. */
   readonly mask: (text: string) => string;
-  /** Whether changes of the tool list reach us by notification. */
-  readonly announcesChanges: () => boolean;
+  /** Whether changes of a list reach us by notification. */
+  readonly announces: (what: "tools" | "prompts" | "resources") => boolean;
+  /** Whether the server keeps a session for us that it can forget. */
+  readonly isOfSession: () => boolean;
   /** Ends the session. Never throws; safe to call again. */
   readonly close: () => Promise<void>;
 }
@@ -28,6 +30,8 @@ export interface SessionEvents {
   readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
   /** The session ended by itself. */
   readonly onEnd: () => void;
+  /** Something went wrong that may mean that the connection is gone. */
+  readonly onTrouble: (error: Error) => void;
 }
 
 /** Opens a session with one server; rejects when the signal aborts. */

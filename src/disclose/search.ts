@@ -108,6 +108,7 @@ export async function findShown(
   find: (query: ToolQuery) => Promise<ToolMatches>,
   query: ToolQuery,
 ): Promise<ToolMatches> {
+  if (!view.hasFunction) return find(query);
   const hidden = new Set<ToolEntry>();
   const asked = new Set<ToolEntry>();
   const isShown = (entry: ToolEntry): boolean => {
@@ -115,16 +116,31 @@ export async function findShown(
     asked.add(entry);
     return !hidden.has(entry);
   };
+  let wanted: number | undefined;
   for (let round = 0; ; round += 1) {
-    const found = await find({ ...query, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
-    const tools = found.tools.filter(isShown);
+    // Each round looks at twice as many, so that a function that hides much is not asked in many rounds.
+    const limit = query.limit * 2 ** round;
+    const found = await find({ ...query, limit, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
+    // Tools named in the query are found beyond the limit.
+    wanted ??= Math.max(query.limit, found.tools.length);
+    const tools = takeShown(found.tools, wanted, isShown);
     const nearest = found.nearest.filter((name) => {
       const entry = view.tool(name);
       return entry !== undefined && isShown(entry);
     });
-    const isComplete = tools.length === found.tools.length && nearest.length === found.nearest.length;
+    const isComplete = tools.length >= Math.min(wanted, found.tools.length) && nearest.length === found.nearest.length;
     if (isComplete || round === MAX_ROUNDS) return { tools, nearest };
   }
+}
+
+/** The first tools that may be shown; those behind them are not asked about. */
+function takeShown(tools: readonly ToolEntry[], limit: number, isShown: (entry: ToolEntry) => boolean): ToolEntry[] {
+  const shown: ToolEntry[] = [];
+  for (const entry of tools) {
+    if (shown.length >= limit) break;
+    if (isShown(entry)) shown.push(entry);
+  }
+  return shown;
 }
 
 /** True when the queries name tools that are known, so that nothing need be waited for. */

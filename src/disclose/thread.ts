@@ -56,7 +56,7 @@ export function showThread(
     Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
     !areAnchored(before.notes, messages) ||
     (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting")) ||
-    (at === "turn" && namesHiddenTools(view, before.listing));
+    ((at === "turn" || view.hasFunction) && namesHiddenTools(view, before));
   if (changes.length === 0 && !isOutdated) return { sent: before, update: undefined };
 
   const told = tell(view, before, changes, activation, settings);
@@ -68,9 +68,10 @@ export function showThread(
   return { sent, update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation } };
 }
 
-/** True when a tool that the listing names may not be shown any more. One that was removed is spoken of in a note. */
-function namesHiddenTools(view: View, listing: string): boolean {
-  return listedNames(listing).some((name) => {
+/** True when a tool that the listing or a note names may not be shown any more. One that was removed is left out. */
+function namesHiddenTools(view: View, { listing, notes }: McpSent): boolean {
+  const named = notes.flatMap(({ text }) => text.split(/[\s,;:.]+/));
+  return [...listedNames(listing), ...named].some((name) => {
     const entry = view.catalog.tool(name);
     return entry !== undefined && !view.shows(entry);
   });
@@ -108,7 +109,12 @@ function visibleDiff(
   if (diff === undefined) return undefined;
   const isVisible = (toolName: string): boolean =>
     view.shows(
-      view.catalog.toolOf(serverName, toolName) ?? { serverName, toolName, boundName: nameTool(names, serverName, toolName) },
+      view.catalog.toolOf(serverName, toolName) ??
+        view.catalog.formerTool(serverName, toolName) ?? {
+          serverName,
+          toolName,
+          boundName: nameTool(names, serverName, toolName),
+        },
     );
   return {
     added: diff.added.filter(isVisible),

@@ -129,14 +129,17 @@ export class View {
   readonly serverNames: readonly string[];
   /** Whether a visible tool that is about to be shown may be: asks the policy's function, when there is one. */
   readonly mayShow: (tool: SeenTool) => boolean;
+  /** Whether a function decides what may be shown: its answer may change at any time. */
+  readonly hasFunction: boolean;
   readonly #shared: SharedView;
 
-  constructor(shared: SharedView, mayShow: (tool: SeenTool) => boolean = () => true) {
+  constructor(shared: SharedView, mayShow?: (tool: SeenTool) => boolean) {
     this.#shared = shared;
+    this.hasFunction = mayShow !== undefined;
     this.catalog = shared.catalog;
     this.key = shared.sight.key;
     this.serverNames = shared.sight.serverNames;
-    this.mayShow = mayShow;
+    this.mayShow = mayShow ?? (() => true);
   }
 
   /** The servers that may be spoken of: not those of which every tool is hidden. */

@@ -1,5 +1,5 @@
 import { AIMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, getConfig, interrupt, isCommand, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { Command, getConfig, interrupt, isCommand, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 
 import { contextOf, originOf } from "../call/boundTool.js";
@@ -40,7 +40,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     name: "mcpMiddleware",
     stateSchema: mcpStateSchema,
 
-    beforeAgent: async (state) => disclosure.start(state, state.messages, runInfo()),
+    beforeAgent: (state) => disclosure.start(state, state.messages, runInfo()),
 
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
@@ -116,17 +116,32 @@ function withUpdate(answer: AIMessage, update: McpStateUpdate): AIMessage | Comm
   return Object.keys(update).length === 0 ? answer : new Command({ update });
 }
 
-/** Other tools may return a `Command`, but not one that writes what only we write. */
+/** Other tools may return a `Command`, but not one that writes what only we write, be it in state it sends along. */
 function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage | Command {
-  if (!isCommand(result) || typeof result.update !== "object" || result.update === null) return result;
-  const entries = Array.isArray(result.update) ? result.update : Object.entries(result.update);
-  if (!entries.some(([key]) => PROTECTED_KEYS.includes(key))) return result;
-  const { graph, resume, goto } = result;
-  const update = Object.fromEntries(entries.filter(([key]) => !PROTECTED_KEYS.includes(key)));
+  if (!isCommand(result)) return result;
+  const { graph, resume } = result;
+  const update = cleanUpdate(result.update);
+  const targets = Array.isArray(result.goto) ? result.goto : [result.goto];
+  const cleaned = targets.map(cleanSend);
+  const isSame = update === result.update && cleaned.every((target, index) => target === targets[index]);
+  if (isSame) return result;
   return new Command({
-    update,
-    ...(goto === undefined ? {} : { goto }),
+    ...(update === undefined ? {} : { update: update as Record<string, unknown> }),
+    ...(result.goto === undefined ? {} : { goto: cleaned as string[] }),
     ...(graph === undefined ? {} : { graph }),
     ...(resume === undefined ? {} : { resume }),
   });
+}
+
+function cleanUpdate(update: unknown): unknown {
+  if (typeof update !== "object" || update === null) return update;
+  const entries: [string, unknown][] = Array.isArray(update) ? (update as [string, unknown][]) : Object.entries(update);
+  if (!entries.some(([key]) => PROTECTED_KEYS.includes(key))) return update;
+  return Object.fromEntries(entries.filter(([key]) => !PROTECTED_KEYS.includes(key)));
+}
+
+function cleanSend<Node>(node: Node): Node | Send {
+  if (!(node instanceof Send)) return node;
+  const args = cleanUpdate(node.args);
+  return args === node.args ? node : new Send(node.node, args);
 }

@@ -86,7 +86,7 @@ function readAnswer(call: AskedCall, answer: unknown): StoredDecision {
       if (typeof args !== "object" || args === null || Array.isArray(args)) {
         return refusal(call, "The edited arguments are not an object");
       }
-      return { ...base, type, editedArguments: args as Record<string, unknown> };
+      return { ...base, type, digest: argumentsDigest(args), editedArguments: args as Record<string, unknown> };
     }
     default:
       return refusal(call, "The answer was neither approve, edit nor reject");

@@ -52,25 +52,3 @@ export function permissionOf(operation: Operation): string {
   const target = targetOf(operation);
   return `mcp:${operation.kind}:${operation.serverName}${operation.kind === "list" ? "" : `:${target}`}`;
 }
-
-/**
- * The targets an operation may mean. A URI has several spellings, and the server may follow any of them: as written,
- * with `.` and `..` resolved, and with escapes undone before.
- */
-export function targetsOf(operation: Operation): readonly string[] {
-  if (operation.kind !== "read") return [targetOf(operation)];
-  const { uri } = operation;
-  return [...new Set([uri, resolved(uri), resolved(unescaped(uri))])];
-}
-
-function resolved(uri: string): string {
-  return URL.canParse(uri) ? new URL(uri).href : uri;
-}
-
-function unescaped(uri: string): string {
-  try {
-    return decodeURIComponent(uri);
-  } catch {
-    return uri;
-  }
-}

@@ -13,10 +13,11 @@ import {
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import { Requirements, type Audience } from "./audience.js";
-import { permissionOf, targetOf, targetsOf, OPERATION_KINDS, type Operation } from "./operation.js";
+import { permissionOf, targetOf, OPERATION_KINDS, type Operation } from "./operation.js";
 import { isDecision, Overrides, type Overriding } from "./overrides.js";
 import { Rules } from "./rules.js";
 import { classOf, decideTier } from "./tiers.js";
+import { spellUri } from "./uriSpellings.js";
 
 /** What the policy says about an operation. */
 export interface Decision {
@@ -47,6 +48,8 @@ interface Verdict {
   readonly kind: DecisionKind;
   readonly explain: () => Pick<Decision, "reason" | "decidedBy">;
 }
+
+const MAX_TARGET_CHARS = 2_048;
 
 interface GovernedServer {
   readonly settings: ServerSettings;
@@ -193,15 +196,26 @@ export class Policy {
     if (!audience.hasScopes(govern.scopes) || !audience.hasScopes(own.scopes)) {
       return denied("the caller has not the scopes it needs", "scopes");
     }
-    let verdict = permitted(serverName, own, govern.permission);
-    for (const target of targetsOf(operation)) verdict = moreRestrictive(this.#ruled(operation, target), verdict);
-    return verdict;
+    return moreRestrictive(this.#ruled(operation), permitted(serverName, own, govern.permission));
   }
 
-  #ruled({ kind, serverName }: Operation, target: string): Verdict {
+  #ruled(operation: Operation): Verdict {
+    const target = targetOf(operation);
+    // Matching takes longer than linear in the length of what a server or a model made up.
+    if (target.length > MAX_TARGET_CHARS) return denied(`its name has more than ${MAX_TARGET_CHARS} characters`, "length");
+    if (operation.kind !== "read") return this.#ruledAs(operation, target);
+    // A URI has several spellings, and the server may follow any of them.
+    const { same, loose } = spellUri(target);
+    const strict = same.map((spelling) => this.#ruledAs(operation, spelling));
+    const related = loose.map((spelling) => this.#ruledAs(operation, spelling)).filter(({ isRule }) => isRule);
+    return [...strict, ...related].reduce((first, second) => moreRestrictive(first, second));
+  }
+
+  #ruledAs({ kind, serverName }: Operation, target: string): Verdict & { readonly isRule: boolean } {
     const { kind: decision, rule } = this.#rules.decide(kind, serverName, target);
     return {
       kind: decision,
+      isRule: rule !== undefined,
       explain: () =>
         rule === undefined
           ? { reason: `no rule matches, and by default the policy says ${decision}`, decidedBy: "default" }

@@ -181,6 +181,42 @@ describe("a policy function", () => {
     });
   });
 
+  it("decides for who resumes a thread, and about notes", async () => {
+    const policy: PolicyFunction = ({ target, permission }, { user }) =>
+      target.startsWith("drop_") && user !== "admin" ? "deny" : permission.endsWith("put_page") ? "ask" : undefined;
+    await use({ policy }, async ({ hub, http }) => {
+      const { seen, middleware } = spyMiddleware();
+      const thread = threadOf(hub, [calling(PUT), "one", "two", "three"], {
+        middleware: (ours) => [ours, middleware as AgentMiddleware],
+      });
+      await thread.say("1", { user: "admin" });
+      expect(seen[0]!.system).toContain("drop_page");
+      await thread.answer([{ type: "approve" }], { user: "guest" });
+      expect(seen[1]!.system).not.toContain("drop_");
+      http.options["tools"] = [...GOVERNED_TOOLS, { name: "drop_moon", inputSchema: { type: "object" } }];
+      await hub.refresh("wiki");
+      await thread.say("2", { user: "admin" });
+      expect(JSON.stringify(seen[2]!.messages.map(({ text }) => text)) + seen[2]!.system).toContain("drop_moon");
+      await thread.say("3", { user: "guest" });
+      expect(JSON.stringify(seen[3]!.messages.map(({ text }) => text)) + seen[3]!.system).not.toContain("drop_");
+    });
+  });
+
+  it("that hides by hints hides the removal of such a tool, too", async () => {
+    const policy: PolicyFunction = ({ annotations }) => (annotations?.["destructiveHint"] === true ? "deny" : undefined);
+    await use({ policy }, async ({ hub, http }) => {
+      const { seen, middleware } = spyMiddleware();
+      const thread = threadOf(hub, ["one", "two"], { middleware: (ours) => [ours, middleware as AgentMiddleware] });
+      await thread.say("1");
+      http.options["tools"] = GOVERNED_TOOLS.filter(({ name }) => name !== "drop_wiki" && name !== "put_page");
+      await hub.refresh("wiki");
+      await thread.say("2");
+      const notes = seen[1]!.messages.map(({ text }) => text).join();
+      expect(notes).toContain("removed: mcp__wiki__put_page");
+      expect(notes).not.toContain("drop_wiki");
+    });
+  });
+
   it("lets a call be refused for its arguments, in words of its own", () =>
     use(
       {

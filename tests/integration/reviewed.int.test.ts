@@ -181,18 +181,21 @@ describe("losing", () => {
     const call = () => hub.callTool("s", "echo", { text: "x" });
     await call();
     http.forgetSessions();
-    await expect(call()).rejects.toMatchObject({ code: "CONNECT_FAILED" });
-    expect(hub.status()[0]).toMatchObject({ state: "failed", error: expect.stringContaining("Session not found") });
     expect((await call()).status).toBe("success");
+    expect(http.stats.callsByTool).toEqual({ echo: 2 });
     await hub.close();
     await http.close();
   });
 
-  it("tries a dead child again for tools that code bound itself", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...quick, retryFailedAfterMs: 1 });
-    const echo = (await hub.getTools({ tools: ["echo"] }))[0]!;
-    await expect(hub.callTool("s", "die")).rejects.toThrow();
-    await until(async () => String(await echo.invoke({ text: "again" })).includes("again"), "the retry");
+  it("starts a dead child again only when told to, and then also for tools that code bound itself", async () => {
+    const servers = { restarted: stdioFixture({}, { restart: { enabled: true, delayMs: 1 } }), left: stdioFixture() };
+    await using hub = new McpHub({ mcpServers: servers, ...quick, retryFailedAfterMs: 1 });
+    const tools = await hub.getTools({ tools: ["echo"] });
+    for (const name of ["restarted", "left"]) await expect(hub.callTool(name, "die")).rejects.toThrow();
+    const answer = async (index: number): Promise<string> => String(await tools[index]!.invoke({ text: "again" }));
+    await until(async () => (await answer(0)).includes("\nagain\n"), "the restart");
+    expect(await answer(1)).not.toContain("\nagain\n");
+    expect(hub.status()[1]!.state).toBe("failed");
   });
 
   it("waits at close for sessions that are still being closed", async () => {

@@ -31,7 +31,11 @@ describe("resolveHubOptions", () => {
       { mcpServers: { s: { command: "a", url: "http://x" } } },
       /Server "s": give "command" or "url", not both/,
     ],
-    ["neither command nor url", { mcpServers: { s: {} } }, /Server "s": give "command" \(a program to start\) or "url"/],
+    [
+      "neither command nor url",
+      { mcpServers: { s: {} } },
+      /Server "s": give "command" \(a program to start\), "url" \(a remote server\)/,
+    ],
     ["a url that is none", { mcpServers: { s: { url: "example" } } }, /Server "s": "url" must be an http or https URL/],
     ["a file url", { mcpServers: { s: { url: "file:///etc/passwd" } } }, /must be an http or https URL/],
     ["stdio with a url", { mcpServers: { s: { url: "http://x", transport: "stdio" } } }, /needs "command"/],

@@ -91,7 +91,8 @@ describe("the answer", () => {
       answeredBy: "ann",
       boundName: "mcp__s__a",
       toolHash: "hash_a",
-      digest: "digest_a",
+      // Of what the person wrote: nothing else runs.
+      digest: argumentsDigest({ x: 1 }),
     });
     expect(decisions["call_b"]).toMatchObject({ type: "reject", message: "not now", digest: "digest_b" });
   });

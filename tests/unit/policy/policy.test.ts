@@ -179,17 +179,49 @@ describe("overrides", () => {
 });
 
 describe("reads", () => {
-  const policy: PolicyOptions = { allow: ["mcp:read:s:file:///docs/*"], default: "deny" };
+  const allowed: PolicyOptions = {
+    allow: ["mcp:read:s:file:///docs/*", "mcp:read:s:notes:public/*", "mcp:read:s:public/*"],
+    default: "deny",
+  };
   it.each([
     ["file:///docs/a.md", "allow"],
+    ["file:///docs/a/../b.md", "allow"],
+    ["file:///docs/a%20b.md", "allow"],
+    ["file:///docs/a.md?x=1#y", "allow"],
     ["file:///docs/../etc/passwd", "deny"],
     ["file:///docs/%2e%2e/etc/passwd", "deny"],
     ["file:///docs/..%2fetc/passwd", "deny"],
-    ["file:///docs/a%20b.md", "allow"],
+    ["file:///docs/..%2fetc/passwd#%", "deny"],
+    ["file:///docs/..%2fetc/passwd?%FF", "deny"],
+    ["file:///docs/%3F%2F..%2F..%2Fetc/passwd", "deny"],
+    ["file:///docs/%252e%252e/etc/passwd", "deny"],
+    ["file:///docs/..\\..\\etc\\passwd", "deny"],
+    ["notes:public/../private", "deny"],
+    ["public/../private", "deny"],
+    ["public/page", "allow"],
     ["file:///etc/passwd", "deny"],
     ["FILE:///docs/a.md", "deny"],
-  ])("of %s: %s", (uri, expected) => {
-    expect(decide({ policy }, { kind: "read", serverName: "s", uri })).toBe(expected);
+    [`file:///docs/${"a".repeat(3_000)}`, "deny"],
+  ])("where only some are allowed: %s: %s", (uri, expected) => {
+    expect(decide({ policy: allowed }, { kind: "read", serverName: "s", uri })).toBe(expected);
+  });
+
+  const denied: PolicyOptions = {
+    deny: ["mcp:read:s:file:///my docs/*", "mcp:read:s:file:///etc/*", "mcp:read:s:file:///one", "mcp:read:s:notes://secret/*"],
+  };
+  it.each([
+    ["file:///my%20docs/x", "deny"],
+    ["file:////etc/passwd", "deny"],
+    ["file:///%2565tc/passwd", "deny"],
+    ["file:///a/../etc/passwd", "deny"],
+    ["file:///one#x", "deny"],
+    ["file:///one?x", "deny"],
+    ["NOTES://SECRET/x", "deny"],
+    ["file:///other", "allow"],
+    ["%", "allow"],
+    ["", "allow"],
+  ])("where some are denied: %s: %s", (uri, expected) => {
+    expect(decide({ policy: denied }, { kind: "read", serverName: "s", uri })).toBe(expected);
   });
 });
 

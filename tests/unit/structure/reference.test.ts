@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { budgetShape, hubOptionsSchema, wrapOptionsSchema } from "../../../src/config/hubSchema.js";
 import { DEFAULTS } from "../../../src/config/defaults.js";
 import { serverEntrySchema, wrappedServerSchema } from "../../../src/config/serverSchema.js";
-import { CLIENT_INFO } from "../../../src/connect/openManaged.js";
+import { CLIENT_INFO } from "../../../src/connect/openClient.js";
 import { agentOptionsSchema } from "../../../src/config/agentOptions.js";
 
 const read = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");

@@ -1,0 +1,69 @@
+import { circuitBreaker, CircuitState, ConsecutiveBreaker, handleWhen, type CircuitBreakerPolicy } from "cockatiel";
+
+/** How a breaker opens and closes. */
+export interface BreakerSettings {
+  /** Failures in a row that open it. */
+  readonly failures: number;
+  /** Milliseconds it stays open; then one attempt may try. */
+  readonly openMs: number;
+}
+
+/** Thrown in place of an attempt while the breaker is open. */
+export class BreakerOpen extends Error {
+  override readonly name = "BreakerOpen";
+}
+
+/**
+ * Leaves a server alone that failed several times in a row.
+ *
+ * While it is open nothing is attempted; after `openMs` one attempt probes, and whatever becomes of it, the breaker
+ * closes or opens again: a probe never stays pending longer than the attempt itself.
+ */
+export class Breaker {
+  readonly #settings: BreakerSettings;
+  #policy!: CircuitBreakerPolicy;
+  #openUntilMs = 0;
+
+  constructor(settings: BreakerSettings) {
+    this.#settings = settings;
+    this.reset();
+  }
+
+  /** When the next attempt may be made, in milliseconds since 1970; `undefined` while the breaker is not open. */
+  get openUntilMs(): number | undefined {
+    return this.#policy.state === CircuitState.Open && Date.now() < this.#openUntilMs ? this.#openUntilMs : undefined;
+  }
+
+  /**
+   * Makes an attempt.
+   *
+   * @param countsAsFailure - Other errors are successes: the server was there.
+   * @throws {BreakerOpen} in place of it while the breaker is open, and whatever the attempt throws.
+   */
+  async guard<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
+    if (this.openUntilMs !== undefined) throw new BreakerOpen();
+    // An error that says nothing about the connection is a success to the breaker, so it is carried past it.
+    const outcome = await this.#policy.execute(async () => {
+      try {
+        return { value: await attempt() };
+      } catch (error) {
+        if (countsAsFailure(error)) throw error;
+        return { error };
+      }
+    });
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  /** Forgets all failures. */
+  reset(): void {
+    const { failures, openMs } = this.#settings;
+    this.#policy = circuitBreaker(
+      handleWhen(() => true),
+      { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failures) },
+    );
+    this.#policy.onBreak(() => {
+      this.#openUntilMs = Date.now() + openMs;
+    });
+  }
+}

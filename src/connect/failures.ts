@@ -1,0 +1,88 @@
+import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
+import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+
+import { McpMiddlewareError, messageOf } from "../errors.js";
+import type { Session } from "./session.js";
+
+/** What a failed request says about the connection. */
+export type Failure =
+  /** The server answered, with an error: the connection is well. */
+  | "answered"
+  /** No answer in time: the request may have run, and may run still. */
+  | "timeout"
+  /** Credentials are missing or refused. */
+  | "unauthorized"
+  /** The server has forgotten the session, and has said so to this very request: it did not run. */
+  | "session-lost"
+  /** The connection broke: whether the request ran is not known. */
+  | "transport";
+
+/** `data` of the error that stands in for an answer whose stream ended without it. */
+export const UNANSWERED = "the connection ended before the answer";
+
+/** Statuses with which servers answer a request of a session they do not know; but for 404 the text has to say so. */
+const LOST_SESSION_STATUSES: readonly number[] = [400, 401, 403, 410, 503];
+const SAYS_SESSION_LOST =
+  /session[^.]{0,40}(not found|unknown|invalid|expired|missing|terminated|closed|no longer|does ?n.t exist|not exist|not initiali[sz]ed)|(unknown|invalid|expired|no valid|no such|missing)[^.]{0,20}session/i;
+
+/** What a failed request says about the connection. */
+export function classifyFailure(error: unknown, session: Session | undefined): Failure {
+  if (isSessionLost(error, session)) return "session-lost";
+  if (isUnauthorized(error)) return "unauthorized";
+  if (isRpcError(error)) {
+    if (isOwnTimeout(error)) return "timeout";
+    return session?.endReason() !== undefined || error.data === UNANSWERED ? "transport" : "answered";
+  }
+  return McpMiddlewareError.isInstance(error) ? "answered" : "transport";
+}
+
+/**
+ * True when a request may be sent once more, on a new connection.
+ *
+ * A lost session proves that it did not run. After any other break it is repeated only when it may run twice; after a
+ * timeout never: it may be running still.
+ */
+export function mayRepeat(failure: Failure, isRepeatable: boolean): boolean {
+  return failure === "session-lost" || (failure === "transport" && isRepeatable);
+}
+
+/** True for the ways in which the SDK says that credentials are missing or refused. */
+export function isUnauthorized(error: unknown): boolean {
+  if (error instanceof UnauthorizedError) return true;
+  return (error instanceof StreamableHTTPError || error instanceof SseError) && error.code === 401;
+}
+
+/** A JSON-RPC error, also one of another copy of the SDK, which a wrapped client may bring. */
+export function isRpcError(error: unknown): error is McpError {
+  if (error instanceof McpError) return true;
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  return typeof code === "number" && code <= -32_000;
+}
+
+/** The SDK's own timeouts share their code with what servers send; only they carry the limit. */
+export function isOwnTimeout({ code, data }: McpError): boolean {
+  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null) return false;
+  return "timeout" in data || "maxTotalTimeout" in data;
+}
+
+function isSessionLost(error: unknown, session: Session | undefined): boolean {
+  if (session?.isOfSession() !== true) return false;
+  const status = httpStatus(error);
+  if (status === 404) return true;
+  if (status !== undefined) return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error));
+  return (
+    isRpcError(error) &&
+    !isOwnTimeout(error) &&
+    error.code !== Number(ErrorCode.ConnectionClosed) &&
+    SAYS_SESSION_LOST.test(error.message)
+  );
+}
+
+/** The HTTP status of a refused POST; the SSE transport says it in its text only. */
+function httpStatus(error: unknown): number | undefined {
+  if (error instanceof StreamableHTTPError) return error.code;
+  const [, status] = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(messageOf(error)) ?? [];
+  return status === undefined ? undefined : Number(status);
+}

@@ -1,0 +1,158 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SseError, SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
+
+import { maskSecrets } from "../config/variables.js";
+import { rejectOnAbort } from "./abort.js";
+import { connectError } from "./connectError.js";
+import { UNANSWERED } from "./failures.js";
+import type { FetchEvents } from "./httpFetch.js";
+import type { Session, SessionEvents } from "./session.js";
+import { StdioTransport } from "./stdioTransport.js";
+import { WebSocketTransport } from "./webSocketTransport.js";
+
+/** What the client says about itself in `initialize`. */
+export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" } as const;
+
+const TERMINATE_SESSION_MS = 1_000;
+const EXIT_WAIT_MS = 200;
+const MAX_STDERR_LINES = 8;
+const PARSE_MS = 20;
+/** The client's word for an answer that came after its request was given up. */
+const STRAY_ANSWER = /unknown message ID/;
+
+/**
+ * Opens a client of the SDK over a transport: handshake done, or nothing left behind.
+ *
+ * @throws {McpMiddlewareError} with the reason.
+ */
+export async function openClient(
+  serverName: string,
+  transport: Transport,
+  secrets: readonly string[],
+  signal: AbortSignal,
+  events: SessionEvents,
+  faults = new Faults(),
+): Promise<Session> {
+  const client = new Client(CLIENT_INFO);
+  const session = makeSession(client, transport, secrets, faults);
+  let isOpen = false;
+  client.onclose = () => {
+    if (isOpen) events.onEnd();
+  };
+  client.onerror = (error) => {
+    if (!isOpen) return;
+    if (error instanceof SseError) {
+      faults.brokenBecause ??= "its event stream ended";
+      events.onEnd();
+    } else if (!STRAY_ANSWER.test(error.message)) events.onTrouble(error);
+  };
+  // The client keeps these for itself; this handler is called before its own.
+  transport.onmessage = (message) => {
+    if ("method" in message) {
+      if (message.method === "notifications/cancelled") events.onNotification(message.method, message.params ?? {});
+    } else if (message.id !== undefined) faults.answered(message.id);
+  };
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    events.onNotification(method, params ?? {});
+  };
+  faults.onUnanswered = (id) => {
+    const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
+    transport.onmessage?.({ jsonrpc: "2.0", id, error });
+  };
+  try {
+    await rejectOnAbort(client.connect(transport, { signal, timeout: 2 ** 31 - 1 }), signal);
+    isOpen = true;
+    return session;
+  } catch (error) {
+    const stdio = transport instanceof StdioTransport ? transport : undefined;
+    // Written to as it ended: its exit, which says more, is about to come.
+    if (!signal.aborted) await stdio?.settled(EXIT_WAIT_MS);
+    const reason = connectError(serverName, error, transport, session);
+    await session.close();
+    throw reason;
+  }
+}
+
+/** What goes wrong on a connection that its transport does not say. */
+export class Faults implements FetchEvents {
+  /** Why the connection is of no use any more, although it is not closed. */
+  brokenBecause: string | undefined;
+  /** True when notifications do not reach us any more. */
+  isDeaf = false;
+  /** Told of a request that will never be answered. */
+  onUnanswered: (requestId: string | number) => void = () => undefined;
+  readonly #open = new Set<string | number>();
+
+  /** A request was sent whose answer comes in a stream. */
+  onSent(requestId: string | number): void {
+    this.#open.add(requestId);
+  }
+
+  /** An answer arrived. */
+  answered(requestId: string | number): void {
+    this.#open.delete(requestId);
+  }
+
+  onStreamEnd(requestId: string | number, isResumable: boolean): void {
+    // What the stream brought last is still on its way through the parser.
+    setTimeout(() => {
+      if (this.#open.delete(requestId) && !isResumable) this.onUnanswered(requestId);
+    }, PARSE_MS).unref();
+  }
+
+  onStreamGivenUp(): void {
+    this.isDeaf = true;
+  }
+}
+
+function makeSession(client: Client, transport: Transport, secrets: readonly string[], faults: Faults): Session {
+  const mask = (text: string): string => maskSecrets(text, secrets);
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  const telling = transport instanceof WebSocketTransport ? transport : stdio;
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
+      await withinMs(transport.terminateSession(), TERMINATE_SESSION_MS);
+    }
+    // The client lets go of its transport when a handshake fails, so both are closed.
+    await Promise.allSettled([client.close(), transport.close()]);
+  };
+  return {
+    client,
+    mask,
+    endReason: () =>
+      faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
+    announces: (what) => !faults.isDeaf && client.getServerCapabilities()?.[what]?.listChanged === true,
+    stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "")),
+    isOfSession: () =>
+      transport instanceof StreamableHTTPClientTransport
+        ? transport.sessionId !== undefined
+        : // Deprecated in the protocol and still what some servers speak.
+          // eslint-disable-next-line @typescript-eslint/no-deprecated
+          transport instanceof SSEClientTransport,
+    close: () => (closing ??= close()),
+  };
+}
+
+/** A JavaScript stack frame says where, not what; it must not push out the line that says what. */
+const STACK_FRAME = /^\s+at .*:\d+:\d+\)?\s*$/;
+
+function lastLines(text: string): string {
+  const lines = text
+    .trim()
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !STACK_FRAME.test(line));
+  return lines.slice(-MAX_STDERR_LINES).join("\n");
+}
+
+async function withinMs(promise: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([promise.catch(() => undefined), limit]);
+  clearTimeout(timer);
+}

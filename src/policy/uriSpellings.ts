@@ -1,0 +1,79 @@
+/** Other spellings of a URI that a server may take for the same, or for a part of it. */
+export interface UriSpellings {
+  /** The URI, and where its dots lead. What is allowed has to be allowed in each of them. */
+  readonly same: readonly string[];
+  /** Looser spellings: unescaped, in lower case, without query. What is denied or asked in one of them is so. */
+  readonly loose: readonly string[];
+}
+
+const MAX_UNESCAPES = 3;
+
+/** Spells a URI as a lenient server might read it. Pure; never throws. */
+export function spellUri(uri: string): UriSpellings {
+  const unescaped: string[] = [uri];
+  for (let round = 0; round < MAX_UNESCAPES; round += 1) {
+    const next = unescape(unescaped.at(-1)!);
+    if (next === unescaped.at(-1)) break;
+    unescaped.push(next);
+  }
+  const same = new Set([uri]);
+  const loose = new Set<string>();
+  for (const text of unescaped) {
+    const resolved = resolve(text);
+    if (resolved !== text) same.add(resolved);
+    for (const spelling of [text, resolved]) {
+      const slashed = oneSlash(spelling);
+      for (const variant of [spelling, slashed, beforeQuery(spelling), beforeQuery(slashed)]) {
+        loose.add(variant);
+        loose.add(lowerHost(variant));
+      }
+    }
+  }
+  return { same: [...same], loose: [...loose].filter((text) => !same.has(text)) };
+}
+
+/** Undoes escapes one by one, so that a malformed one does not hide the others. */
+function unescape(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
+    try {
+      return decodeURIComponent(run);
+    } catch {
+      return run.replace(/%([0-7][0-9a-f])/gi, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+    }
+  });
+}
+
+/** Scheme with authority, and the rest. */
+function split(uri: string): [head: string, path: string] {
+  const [head] = /^[a-z][a-z0-9+.-]*:(?:\/\/[^/\\?#]*)?/i.exec(uri) ?? [""];
+  return [head, uri.slice(head.length)];
+}
+
+/** Follows `.` and `..` of the whole rest, also behind a `?` or `#` that an escape may have hidden. */
+function resolve(uri: string): string {
+  const [head, path] = split(uri);
+  const parts = path.replaceAll("\\", "/").split("/");
+  if (!parts.some((part) => part === "." || part === "..")) return path.includes("\\") ? head + parts.join("/") : uri;
+  const kept: string[] = [];
+  for (const [index, part] of parts.entries()) {
+    if (part === "..") {
+      if (kept.length > 1 || (kept.length === 1 && kept[0] !== "")) kept.pop();
+    } else if (part !== ".") kept.push(part);
+    if (index === parts.length - 1 && (part === "." || part === "..")) kept.push("");
+  }
+  return head + kept.join("/");
+}
+
+function oneSlash(uri: string): string {
+  const [head, path] = split(uri);
+  return head + path.replace(/\/{2,}/g, "/");
+}
+
+function beforeQuery(uri: string): string {
+  return uri.replace(/[?#][^]*$/, "");
+}
+
+function lowerHost(uri: string): string {
+  const [head, path] = split(uri);
+  return head.toLowerCase() + path;
+}
