@@ -88,7 +88,7 @@ export class Disclosure {
       hub,
       onAsk: options.onAsk,
       usesOwnNames: this.#settings.names !== "mcp",
-      loadAll: (view, signal) => this.#load(view.serverNames, signal),
+      loadAll: (view, signal) => this.#load(view, view.serverNames, signal),
       promotion: (view, found, state) => this.#promotion(view, found, state),
     });
     hub.name(this.#views.serverNames);
@@ -205,7 +205,7 @@ export class Disclosure {
       search: async (args, config) => {
         const view = known ?? this.#views.of(contextOf(config));
         const wanted = parseSearchArguments(args);
-        if (!isAnsweredByName(view, wanted)) await this.#load(searchedServers(view, wanted.server), signal);
+        if (!isAnsweredByName(view, wanted)) await this.#load(view, searchedServers(view, wanted.server), signal);
         const answer = await answerSearch(view, wanted, (query) => this.#hub.find(query));
         onFound(answer.matches);
         return { ...answer, query: wanted.queries.join(" | ") };
@@ -225,6 +225,7 @@ export class Disclosure {
 
   /** Opens servers and waits until the deadline; longer for those whose tools this thread already has. */
   async #ready(view: View, state: McpThreadState, signal?: AbortSignal): Promise<void> {
+    await this.#hub.recall();
     const { serverNames } = view;
     const { startupDeadlineMs, searchWaitMs } = this.#settings.budgets;
     this.#hub.pool.use(serverNames);
@@ -238,8 +239,9 @@ export class Disclosure {
   }
 
   /** Opens servers that a search or a call may mean, and waits for them. */
-  async #load(serverNames: readonly string[], signal?: AbortSignal): Promise<void> {
-    this.#hub.pool.open(serverNames);
+  async #load(view: View, serverNames: readonly string[], signal?: AbortSignal): Promise<void> {
+    // What is remembered of a server is enough to find its tools; a call opens it.
+    this.#hub.pool.open(serverNames.filter((serverName) => view.server(serverName) === undefined));
     await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
 }

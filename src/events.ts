@@ -26,6 +26,7 @@ export type WarningCode =
   | "CONNECT_FAILED"
   | "WRAPPED_CLIENT_THROWS"
   | "RESULT_NOT_STORED"
+  | "SNAPSHOTS_FAILED"
   | "SEARCH_MODEL_FAILED"
   | "TIER_WITHOUT_CLASSES"
   | "RULE_WITHOUT_SERVER"
@@ -48,10 +49,13 @@ export interface McpEvents {
     /** Why, of `failed`, `needs-auth` and `reconnecting`. */
     readonly error?: string;
   };
-  /** What a server offers changed. Names are raw tool names. */
+  /**
+   * What a server offers changed: raw names of tools or prompts, URIs of resources, URI templates. Tools are always
+   * watched, the others once they have been listed.
+   */
   catalog: {
     readonly serverName: string;
-    readonly kind: "tools";
+    readonly kind: "tools" | "prompts" | "resources" | "resourceTemplates";
     readonly added: readonly string[];
     readonly removed: readonly string[];
     readonly changed: readonly string[];

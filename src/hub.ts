@@ -10,6 +10,7 @@ import { Permits, type Asker } from "./call/permits.js";
 import type { CallOutcome } from "./call/result.js";
 import { Catalog, type ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
+import { Snapshots } from "./catalog/snapshots.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
 import { takeListing } from "./catalog/takeListing.js";
@@ -19,16 +20,17 @@ import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
+import { fileStore } from "./connect/fileStore.js";
 import { openManaged } from "./connect/openManaged.js";
 import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
 import { ConnectionPool } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { statusOf, type ServerStatus } from "./connect/status.js";
-import type { ViewOptions } from "./disclose/view.js";
+import type { StateOf, ViewOptions } from "./disclose/view.js";
 import { findShown } from "./disclose/search.js";
 import { Views } from "./disclose/views.js";
 import { McpConfigError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "./errors.js";
-import { HubEvents, type ConnectionState, type McpEventName, type McpEvents } from "./events.js";
+import { HubEvents, type McpEventName, type McpEvents } from "./events.js";
 import { Policy } from "./policy/policy.js";
 import { warnAboutPolicy } from "./policy/warnings.js";
 
@@ -84,6 +86,7 @@ export class McpHub {
   readonly #gate: Gate;
   readonly #search: ToolSearch;
   readonly #tools: BoundTools;
+  readonly #snapshots: Snapshots | undefined;
   readonly #named = new Set<string>();
   readonly #wrapped: WrappedParts | undefined;
   #policy: Policy;
@@ -106,6 +109,13 @@ export class McpHub {
       permits: this.#permits,
       events: this.#events,
     });
+    const { snapshotStore } = this.#settings;
+    if (snapshotStore !== undefined) {
+      const store = typeof snapshotStore === "string" ? fileStore(snapshotStore) : snapshotStore;
+      const onFailed = (error: unknown): void =>
+        this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
+      this.#snapshots = new Snapshots(store, this.#settings, onFailed);
+    }
     this.#tools = new BoundTools(this.#settings.servers, this.#gate);
     this.#search = new ToolSearch({
       catalog: this.#catalog,
@@ -121,9 +131,11 @@ export class McpHub {
         onState: (serverName, state) => tellState(this.#settings, serverName, state, this.#events),
         onListed: (settings, listing) => {
           const isChanged = takeListing(this.#catalog, this.#events, settings, listing);
+          this.#snapshots?.save(settings.serverName, this.#catalog.server(settings.serverName)!.snapshot);
           if (isChanged) this.#search.update();
           return isChanged;
         },
+        onListChanged: (serverName, kind, diff) => this.#events.emit("catalog", { serverName, kind, ...diff }),
         onRefreshFailed: (serverName, error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
         onNotification: (serverName, method, params) =>
           tellNotification(this.#settings.callbacks, serverName, method, params, this.#events),
@@ -190,6 +202,7 @@ export class McpHub {
     options: { readonly onFailure?: "report" | "throw" } = {},
   ): Promise<ConnectReport> {
     if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
+    await this.recall();
     const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.#pool.connections.keys()]);
     const wanted = names.map((serverName) => [serverName, this.#pool.connection(serverName)] as const);
     const enabled = wanted.filter(([, connection]) => connection.state.kind !== "disabled");
@@ -402,7 +415,10 @@ export class McpHub {
       );
     }
     const { servers } = this.#settings;
-    const stateOf = (serverName: string): ConnectionState => this.#pool.connections.get(serverName)!.state.kind;
+    const stateOf: StateOf = (serverName) => {
+      const { state, unavailableUntilMs } = this.#pool.connections.get(serverName)!;
+      return unavailableUntilMs === undefined ? state.kind : "unavailable";
+    };
     return new Views({ catalog: this.#catalog, servers, stateOf, policyOf: () => this.#policy }, options);
   }
 
@@ -419,6 +435,15 @@ export class McpHub {
   /** @internal What would be sent for a call, and what the policy says of it. */
   judge(request: CallRequest): Promise<JudgedCall> {
     return this.#gate.judge(request, "review");
+  }
+
+  /** @internal Takes what is remembered of servers that are not known yet, once. */
+  async recall(): Promise<void> {
+    await this.#snapshots?.load((serverName, snapshot) => {
+      if (this.#catalog.server(serverName) !== undefined) return;
+      this.#catalog.setServer(serverName, snapshot, true);
+      this.#search.update();
+    });
   }
 
   /** @internal A face names the servers it will use. */

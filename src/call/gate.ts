@@ -10,7 +10,8 @@ import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
-import { listPages, type ListKey } from "../connect/listPages.js";
+import type { RawList } from "../connect/listPages.js";
+import type { SideKey } from "../connect/sideLists.js";
 import { linkSignal, rejectOnAbort } from "../connect/abort.js";
 import type { Session } from "../connect/session.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
@@ -168,20 +169,23 @@ export class Gate {
    *
    * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
    */
-  async list(
-    request: Asker & { readonly serverName: string; readonly key: Exclude<ListKey, "tools"> },
-  ): Promise<readonly unknown[]> {
+  async list(request: Asker & { readonly serverName: string; readonly key: SideKey }): Promise<readonly unknown[]> {
     const { serverName, key } = request;
     const { settings, events } = this.#parts;
-    const { maxListPages: maxPages } = settings;
-    const { elements, cutBecause } = await this.#exchange(
-      { kind: "list", serverName },
-      `the list of ${key}`,
-      request,
-      (session, options) => listPages(session.client, key, { ...options, maxPages }),
-    );
+    const { connection } = this.#server(serverName);
+    await this.#permit({ kind: "list", serverName }, request);
+    const subject = `the list of ${key}`;
+    let list: RawList;
+    try {
+      list = await rejectOnAbort(connection.lists.get(key), request.signal);
+    } catch (cause) {
+      request.signal?.throwIfAborted();
+      const { requestTimeoutMs: ms } = settings.servers.get(serverName)!;
+      throw callError(cause, { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } }, undefined);
+    }
+    const { elements, cutBecause } = list;
     if (cutBecause !== undefined) {
-      events.warn("LIST_CUT", `The list of ${key} of server "${serverName}" was ended early: ${cutBecause}.`, serverName);
+      events.warn("LIST_CUT", `T${subject.slice(1)} of server "${serverName}" was ended early: ${cutBecause}.`, serverName);
     }
     return elements;
   }
@@ -194,6 +198,17 @@ export class Gate {
     send: (session: Session, options: { readonly signal?: AbortSignal; readonly timeout: number }) => Promise<Result>,
   ): Promise<Result> {
     const { server, connection } = this.#server(operation.serverName);
+    await this.#permit(operation, request);
+    const { serverName, requestTimeoutMs: ms } = server;
+    const failed: FailedRequest = { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
+    // Getting and reading change nothing.
+    return this.#send(connection, failed, true, request.signal, (session, signal) =>
+      send(session, { ...(signal === undefined ? {} : { signal }), timeout: ms }),
+    );
+  }
+
+  /** Asks the policy, and a person where it says so. */
+  async #permit(operation: Exclude<Operation, { kind: "call" }>, request: Asker): Promise<void> {
     const { permits } = this.#parts;
     const name = permissionOf(operation);
     const answer = await permits.pass({ operation, decision: permits.decide(operation, request), name }, request);
@@ -202,12 +217,6 @@ export class Gate {
       const decision = permits.decide(operation, request);
       await permits.pass({ operation, decision, name }, { ...request, onAsk: undefined, approval: answer.approval });
     }
-    const { serverName, requestTimeoutMs: ms } = server;
-    const failed: FailedRequest = { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
-    // Getting, reading and listing change nothing.
-    return this.#send(connection, failed, true, request.signal, (session, signal) =>
-      send(session, { ...(signal === undefined ? {} : { signal }), timeout: ms }),
-    );
   }
 
   async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
@@ -238,8 +247,8 @@ export class Gate {
   async #lookUp({ serverName, toolName, signal, ...asker }: CallRequest): Promise<ToolEntry> {
     const { connection } = this.#server(serverName);
     const { catalog, permits } = this.#parts;
-    // A server that is opened on demand has no entries yet; any other that is not there says why.
-    if (catalog.server(serverName) === undefined) await rejectOnAbort(connection.session(), signal);
+    // A server that is opened on demand has no entries yet, or remembered ones; any other that is not there says why.
+    if (catalog.server(serverName)?.isRemembered !== false) await rejectOnAbort(connection.session(), signal);
     const entry = catalog.toolOf(serverName, toolName);
     if (entry !== undefined) return entry;
     // Which tools there are is told to nobody who may not know.

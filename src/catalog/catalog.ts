@@ -31,6 +31,8 @@ export interface ServerCatalog {
   readonly tools: readonly ToolEntry[];
   readonly definitionChars: number;
   readonly snapshot: ServerSnapshot;
+  /** True for what was remembered from another process: the server has not been listed in this one. */
+  readonly isRemembered: boolean;
 }
 
 /** What a listing changed. */
@@ -125,7 +127,7 @@ export class Catalog {
    * @returns What changed, `undefined` when no tool did. `duplicates` names raw tool names that came twice, `dropped`
    * those that could not be read.
    */
-  setServer(serverName: string, snapshot: ServerSnapshot): CatalogUpdate {
+  setServer(serverName: string, snapshot: ServerSnapshot, isRemembered = false): CatalogUpdate {
     const settings = this.#settings.servers.get(serverName)!;
     const before = this.#servers.get(serverName);
     const duplicates: string[] = [];
@@ -162,6 +164,7 @@ export class Catalog {
       tools,
       definitionChars: tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
       snapshot,
+      isRemembered,
     });
     const isChanged =
       diff !== undefined ||

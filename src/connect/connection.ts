@@ -1,16 +1,17 @@
-import pLimit, { type LimitFunction } from "p-limit";
+import type { LimitFunction } from "p-limit";
 
 import type { ReopenSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
-import { rejectOnAbort, within } from "./abort.js";
-import { Breaker, BreakerOpen } from "./breaker.js";
+import { rejectOnAbort } from "./abort.js";
+import type { BreakerSettings } from "./breaker.js";
 import { closedError, listError, lostError, openBreakerError, reconnectingError, timeoutError } from "./connectionErrors.js";
 import type { State } from "./connectionState.js";
-import { classifyFailure, mayRepeat } from "./failures.js";
-import { listPages, type RawList } from "./listPages.js";
+import { listPages, type ListKey, type RawList } from "./listPages.js";
 import { ListWatch } from "./listWatch.js";
+import { SideLists, type ListDiff, type SideKey } from "./sideLists.js";
 import { reopenSeries } from "./reopening.js";
 import type { OpenSession, ServerInfo, Session } from "./session.js";
+import { Traffic } from "./traffic.js";
 
 /** The tools a server listed, raw, with what it said in the handshake. */
 export interface Listing extends RawList {
@@ -24,6 +25,8 @@ export interface ConnectionEvents {
   /** Says whether anything changed. */
   readonly onListed: (listing: Listing) => boolean;
   readonly onRefreshFailed: (error: unknown) => void;
+  /** Prompts, resources or resource templates that were listed before are others now. */
+  readonly onListChanged: (key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -32,7 +35,9 @@ export interface ConnectionParts {
   readonly settings: ServerSettings;
   readonly open: OpenSession;
   readonly maxListPages: number;
-  readonly breaker: { readonly failures: number; readonly openMs: number };
+  /** Milliseconds after which lists are made anew whose changes are not announced. */
+  readonly listTtlMs: number;
+  readonly breaker: BreakerSettings;
   /** Runs connects, a limited number at a time. */
   readonly connectLimit: LimitFunction;
   readonly events: ConnectionEvents;
@@ -46,40 +51,51 @@ export interface ConnectionParts {
   readonly random?: (() => number) | undefined;
 }
 
-/** Milliseconds for an answer to a ping, by which a connection is checked that may be gone. */
-const PING_MS = 5_000;
 /** A connection that stood so long is well, even if it brought nothing. */
 const STEADY_MS = 30_000;
-const SESSION_UNKNOWN = "the server does not know the session any more";
 
 /** One server's connection: opened once for all who ask at the same time, watched, opened again, closed. */
 export class Connection {
   readonly #parts: ConnectionParts;
-  readonly #callLimit: LimitFunction;
-  readonly #breaker: Breaker;
+  readonly #traffic: Traffic;
   readonly #tools: ListWatch;
+  /** What the server lists besides tools. */
+  readonly lists: SideLists;
   #state: State;
   #isAnnouncedEarly = false;
   /** Connections in a row that ended without having brought anything. */
   #barrenLosses = 0;
-  #hasBrought = false;
-  #checking: Promise<void> | undefined;
   /** Sessions that are being closed; the connection is closed when they are. */
   readonly #ending = new Set<Promise<void>>();
-  readonly #running = new Set<Promise<unknown>>();
-  #isDraining = false;
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
-    this.#callLimit = pLimit(parts.settings.maxConcurrentCalls);
-    this.#breaker = new Breaker(parts.breaker);
-    this.#state = parts.settings.enabled ? { kind: "idle" } : { kind: "disabled" };
-    this.#tools = new ListWatch({
-      list: () => this.#listAgain(),
-      canList: () => this.state.kind === "connected",
-      onFailed: (error) => {
-        if (this.#state.kind !== "closed") parts.events.onRefreshFailed(error);
+    this.#traffic = new Traffic({
+      settings: parts.settings,
+      breaker: parts.breaker,
+      current: () => {
+        const { state } = this;
+        return state.kind === "connected" ? state.session : undefined;
       },
+      session: () => this.session(),
+      onLost: (session, reason, isAnswering) => this.#lose(session, reason, isAnswering),
+    });
+    this.#state = parts.settings.enabled ? { kind: "idle" } : { kind: "disabled" };
+    const canList = (): boolean => this.state.kind === "connected";
+    const onFailed = (error: unknown): void => {
+      if (this.#state.kind !== "closed") parts.events.onRefreshFailed(error);
+    };
+    this.#tools = new ListWatch({ list: () => this.#listAgain(), canList, onFailed });
+    this.lists = new SideLists({
+      list: (key) => this.run(undefined, (session) => this.#listPages(session, key), true),
+      isAnnounced: (key) => {
+        const { state } = this;
+        return state.kind === "connected" && state.session.announces(key === "prompts" ? "prompts" : "resources");
+      },
+      ttlMs: parts.listTtlMs,
+      onChanged: (key, diff) => parts.events.onListChanged(key, diff),
+      canList,
+      onFailed,
     });
   }
 
@@ -92,7 +108,7 @@ export class Connection {
 
   /** Until when the server is left alone because it failed several times, in milliseconds since 1970. */
   get unavailableUntilMs(): number | undefined {
-    return this.#breaker.openUntilMs;
+    return this.#traffic.unavailableUntilMs;
   }
 
   /**
@@ -119,7 +135,7 @@ export class Connection {
   /** Closes what is open and opens anew, at once and whatever happened before. */
   async reconnect(): Promise<void> {
     const state = this.state;
-    this.#breaker.reset();
+    this.#traffic.reset();
     this.#barrenLosses = 0;
     if (state.kind === "connecting") {
       await state.done.catch(() => undefined);
@@ -154,39 +170,13 @@ export class Connection {
     return state.session;
   }
 
-  /**
-   * Runs a request with the session, at most `maxConcurrentCalls` at the same time.
-   *
-   * A request that a lost session answered is sent once more on a new one; one whose connection broke only when it is
-   * repeatable; one that timed out never.
-   *
-   * @param isRepeatable - Whether it may run twice.
-   * @throws whatever the request throws, and {McpMiddlewareError} when there is no session to be had.
-   */
-  async run<Value>(
+  /** Runs a request with the session; see {@link Traffic.run}. */
+  run<Value>(
     signal: AbortSignal | undefined,
     request: (session: Session) => Promise<Value>,
     isRepeatable: boolean,
   ): Promise<Value> {
-    if (this.#isDraining) throw closedError(this.#parts.settings.serverName, "closed");
-    const turn = this.#callLimit(async () => {
-      signal?.throwIfAborted();
-      // Taken when it is this request's turn: while it waited the server may have been opened anew.
-      const session = await this.#ready(signal);
-      try {
-        return await this.#send(session, request, signal);
-      } catch (cause) {
-        const failure = classifyFailure(cause, session);
-        if (signal?.aborted === true || !mayRepeat(failure, isRepeatable)) throw cause;
-        await rejectOnAbort(this.#checking ?? Promise.resolve(), signal);
-        const next = await this.#ready(signal).catch(() => undefined);
-        if (next === undefined) throw cause;
-        return this.#send(next, request, signal);
-      }
-    });
-    this.#running.add(turn);
-    turn.finally(() => this.#running.delete(turn)).catch(() => undefined);
-    return rejectOnAbort(turn, signal);
+    return this.#traffic.run(signal, request, isRepeatable);
   }
 
   /** Lists the tools again now, or joins the listing that is under way. The last good list stays. */
@@ -206,10 +196,10 @@ export class Connection {
    * @param drainMs - How long requests that are under way may go on; new ones are refused at once.
    */
   async close(drainMs = 0): Promise<void> {
-    this.#isDraining = true;
-    if (drainMs > 0 && this.#running.size > 0) await within(Promise.allSettled(this.#running), drainMs);
+    await this.#traffic.drain(drainMs);
     const state = this.#state;
     this.#tools.stop();
+    this.lists.stop();
     if (state.kind !== "closed") {
       this.#become({ kind: "closed" });
       if (state.kind === "connecting" || state.kind === "reconnecting") {
@@ -222,76 +212,15 @@ export class Connection {
     await Promise.all(this.#ending);
   }
 
-  async #ready(signal: AbortSignal | undefined): Promise<Session> {
-    const { state } = this;
-    return state.kind === "connected" ? state.session : rejectOnAbort(this.session(), signal);
-  }
-
-  /** Sends a request past the breaker, and looks at what its failure says about the connection. */
-  async #send<Value>(session: Session, request: (session: Session) => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // What the caller gave up says nothing about the server.
-    const isGivenUp = (): boolean => signal?.aborted === true;
-    try {
-      const value = await this.#guarded(() => request(session), isGivenUp);
-      this.#hasBrought = true;
-      return value;
-    } catch (cause) {
-      if (isGivenUp()) throw cause;
-      switch (classifyFailure(cause, session)) {
-        case "answered":
-          this.#hasBrought = true;
-          break;
-        case "session-lost":
-          this.#lose(session, SESSION_UNKNOWN);
-          break;
-        case "transport":
-          if (session.endReason() !== undefined) this.#lose(session);
-          else this.#check(session, cause);
-          break;
-        case "timeout":
-          this.#check(session, cause);
-          break;
-        case "unauthorized":
-          break;
-      }
-      throw cause;
-    }
-  }
-
-  /** Runs an attempt past the breaker. @throws {McpConnectionError} `BREAKER_OPEN` in place of it. */
-  async #guarded<Value>(attempt: () => Promise<Value>, isGivenUp = (): boolean => false): Promise<Value> {
-    try {
-      return await this.#breaker.guard(attempt, (error) => !isGivenUp() && this.#countsAsFailure(error));
-    } catch (error) {
-      if (error instanceof BreakerOpen) throw openBreakerError(this.#parts.settings.serverName, this.#breaker.openUntilMs);
-      throw error;
-    }
-  }
-
-  #countsAsFailure(error: unknown): boolean {
-    if (McpMiddlewareError.isInstance(error)) return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
-    const state = this.#state;
-    const failure = classifyFailure(error, state.kind === "connected" ? state.session : undefined);
-    return failure === "transport" || failure === "timeout";
-  }
-
-  /** Asks a server that may be gone for a sign of life, once at a time; without one the connection counts as lost. */
-  #check(session: Session, cause: unknown): void {
-    if (this.#checking !== undefined || this.#state.kind !== "connected" || this.#state.session !== session) return;
-    const onAnswer = (): void => {
-      this.#checking = undefined;
-    };
-    this.#checking = session.client.ping({ timeout: PING_MS }).then(onAnswer, (error: unknown) => {
-      this.#checking = undefined;
-      const failure = classifyFailure(error, session);
-      if (failure === "answered" || failure === "unauthorized") return;
-      this.#lose(session, failure === "session-lost" ? SESSION_UNKNOWN : messageOf(cause));
-    });
-  }
-
-  /** Closes a session; `close()` waits for it. */
-  #end(session: Session): Promise<void> {
-    const ending = session.close().finally(() => this.#ending.delete(ending));
+  /**
+   * Closes a session; `close()` waits for it.
+   *
+   * @param isAnswering - The server is there: each request under way is left to get its own answer first.
+   */
+  #end(session: Session, isAnswering = false): Promise<void> {
+    const ending = (isAnswering ? this.#traffic.answered(session) : Promise.resolve())
+      .then(() => session.close())
+      .finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
     return ending;
   }
@@ -322,12 +251,13 @@ export class Connection {
       session = await open(abort.signal, {
         onNotification: (method, params) => this.#notified(method, params),
         onEnd: () => session !== undefined && this.#lose(session),
-        onTrouble: (error) => session !== undefined && this.#check(session, error),
+        onTrouble: (error) => session !== undefined && this.#traffic.check(session, error),
       });
       const listing = await this.#list(session, abort.signal);
       outer.throwIfAborted();
       events.onListed(listing);
-      this.#hasBrought = false;
+      this.#traffic.hasBrought = false;
+      this.lists.expire();
       this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
       if (this.#isAnnouncedEarly) this.#tools.announced();
       this.#isAnnouncedEarly = false;
@@ -342,13 +272,14 @@ export class Connection {
   }
 
   async #list(session: Session, signal: AbortSignal): Promise<Listing> {
-    const { settings, maxListPages } = this.#parts;
-    const list = await rejectOnAbort(
-      listPages(session.client, "tools", { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages }),
-      signal,
-    );
+    const list = await rejectOnAbort(this.#listPages(session, "tools", signal), signal);
     this.#tools.listed();
     return { ...list, instructions: session.client.getInstructions(), serverInfo: session.client.getServerVersion() };
+  }
+
+  #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
+    const { settings, maxListPages } = this.#parts;
+    return listPages(session.client, key, { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages });
   }
 
   async #listAgain(): Promise<boolean> {
@@ -356,7 +287,7 @@ export class Connection {
     const session = await this.session();
     let listing: Listing;
     try {
-      listing = await this.#send(session, () => this.#list(session, AbortSignal.timeout(settings.requestTimeoutMs)));
+      listing = await this.#traffic.send(session, () => this.#list(session, AbortSignal.timeout(settings.requestTimeoutMs)));
     } catch (cause) {
       if (McpMiddlewareError.isInstance(cause)) throw cause;
       const message = `The tools of server "${settings.serverName}" could not be listed again: ${session.mask(messageOf(cause))}. The last list stays.`;
@@ -367,16 +298,17 @@ export class Connection {
   }
 
   #notified(method: string, params: Readonly<Record<string, unknown>>): void {
-    this.#hasBrought = true;
+    this.#traffic.hasBrought = true;
     if (method === "notifications/tools/list_changed") {
       if (this.#state.kind === "connected") this.#tools.announced();
       else this.#isAnnouncedEarly = true;
     }
+    this.lists.notified(method);
     this.#parts.events.onNotification(method, params);
   }
 
   /** The connection is gone: opened again by itself where that is wanted, failed otherwise. */
-  #lose(session: Session, reason?: string): void {
+  #lose(session: Session, reason?: string, isAnswering = false): void {
     const state = this.#state;
     if (state.kind !== "connected" || state.session !== session) return;
     const { settings, remedy } = this.#parts;
@@ -386,11 +318,12 @@ export class Connection {
       reason,
       settings.reopening === undefined ? remedy : "It is being opened again.",
     );
-    const isSteady = this.#hasBrought || Date.now() - state.connectedAtMs >= STEADY_MS;
+    const isSteady = this.#traffic.hasBrought || Date.now() - state.connectedAtMs >= STEADY_MS;
     this.#barrenLosses = isSteady ? 0 : this.#barrenLosses + 1;
-    void this.#end(session);
+    // The state first: what closes the session says that it ended.
     if (settings.reopening === undefined) this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
     else this.#reopen(error, settings.reopening);
+    void this.#end(session, isAnswering);
   }
 
   /** Attempts with growing waits between them; the whole series counts once for the breaker. */
@@ -426,7 +359,7 @@ export class Connection {
         },
       });
     // Begun behind this function, so that the state is there before the first attempt.
-    const done = Promise.resolve().then(() => this.#guarded(series));
+    const done = Promise.resolve().then(() => this.#traffic.guarded(series));
     this.#become({ kind: "reconnecting", error, attempt: 0, trying: first, nextAtMs: undefined, abort, done });
     done.catch((failed: unknown) => {
       firstTried();
@@ -451,7 +384,7 @@ export class Connection {
   #unavailable(): McpMiddlewareError {
     const state = this.#state;
     const { serverName } = this.#parts.settings;
-    const untilMs = this.#breaker.openUntilMs;
+    const untilMs = this.#traffic.unavailableUntilMs;
     if (state.kind === "reconnecting") return reconnectingError(serverName, state);
     if (state.kind === "failed" || state.kind === "needs-auth") {
       return untilMs === undefined ? state.error : openBreakerError(serverName, untilMs, state.error);

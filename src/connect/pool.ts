@@ -7,6 +7,7 @@ import { within } from "./abort.js";
 import { Connection, type Listing } from "./connection.js";
 import type { State } from "./connectionState.js";
 import type { OpenSession } from "./session.js";
+import type { ListDiff, SideKey } from "./sideLists.js";
 
 /** What a pool tells its hub, by server. */
 export interface PoolEvents {
@@ -14,6 +15,7 @@ export interface PoolEvents {
   /** Says whether anything changed. */
   readonly onListed: (settings: ServerSettings, listing: Listing) => boolean;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
+  readonly onListChanged: (serverName: string, key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -47,6 +49,7 @@ export class ConnectionPool {
           settings: server,
           open: parts.open(server),
           maxListPages: settings.maxListPages,
+          listTtlMs: settings.toolListTtlMs,
           isOwned: isWrapped || server.transport?.kind === "client",
           breaker: { failures: settings.breakerFailures, openMs: settings.breakerOpenMs },
           retryAfterMs: settings.retryFailedAfterMs,
@@ -59,6 +62,7 @@ export class ConnectionPool {
             onState: (state) => events.onState(serverName, state),
             onListed: (listing) => events.onListed(server, listing),
             onRefreshFailed: (error) => events.onRefreshFailed(serverName, error),
+            onListChanged: (key, diff) => events.onListChanged(serverName, key, diff),
             onNotification: (method, params) => events.onNotification(serverName, method, params),
           },
         });

@@ -222,18 +222,24 @@ function listTools(view: View, serverName: string): string {
     : cut([head, ...shown.map((entry) => `- ${entry.boundName}`)].join("\n"), MAX_LISTED_CHARS);
 }
 
-/** Says which of the searched servers could not be searched. */
+/** Says which of the searched servers could not be searched, and which cannot be called now. */
 function unreachable(view: View, serverNames: readonly string[]): string {
-  const unknown = serverNames.filter((serverName) => view.server(serverName) === undefined);
-  const connecting = unknown.filter((serverName) => ["connecting", "idle"].includes(view.state(serverName)));
-  const failed = unknown.filter((serverName) => ["failed", "needs-auth", "closed"].includes(view.state(serverName)));
+  const waiting = serverNames.filter((serverName) => view.server(serverName) === undefined && isComing(view, serverName));
+  const away = serverNames.filter((serverName) => AWAY.includes(view.state(serverName)));
   const lines = [
-    connecting.length === 0
+    waiting.length === 0
       ? ""
-      : `Still connecting, not searched: ${connecting.join(", ")}. Search again in a moment if you need them.`,
-    failed.length === 0
+      : `Still connecting, not searched: ${waiting.join(", ")}. Search again in a moment if you need them.`,
+    away.length === 0
       ? ""
-      : `Not available now: ${failed.map((serverName) => `${serverName} (${view.state(serverName)})`).join(", ")}.`,
+      : `Not available now: ${away.map((serverName) => `${serverName} (${view.state(serverName)})`).join(", ")}.`,
   ].filter((line) => line !== "");
   return lines.length === 0 ? "" : `\n${lines.join("\n")}`;
+}
+
+/** States in which a server cannot be called. */
+const AWAY: readonly string[] = ["failed", "needs-auth", "closed", "reconnecting", "unavailable"];
+
+function isComing(view: View, serverName: string): boolean {
+  return ["connecting", "idle"].includes(view.state(serverName));
 }

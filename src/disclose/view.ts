@@ -11,6 +11,9 @@ export interface ViewOptions {
   readonly tools?: readonly string[] | undefined;
 }
 
+/** State of a server's connection; `"unavailable"`: it is left alone for a while because it failed several times. */
+export type StateOf = (serverName: string) => ConnectionState | "unavailable";
+
 /** What identifies a tool to a {@link Sight}. */
 export type SeenTool = Pick<ToolEntry, "serverName" | "toolName" | "boundName"> & Partial<Pick<ToolEntry, "annotations">>;
 
@@ -47,19 +50,14 @@ export class SharedView {
   readonly catalog: Catalog;
   readonly sight: Sight;
   readonly #settings: ReadonlyMap<string, ServerSettings>;
-  readonly #stateOf: (serverName: string) => ConnectionState;
+  readonly #stateOf: StateOf;
   readonly #servers = new WeakMap<ServerCatalog, ServerView>();
   /** Tools that were found to be visible: a search asks about every candidate. */
   readonly #visible = new WeakSet<SeenTool>();
   readonly #names: ReadonlySet<string>;
   #known: { readonly version: number; readonly servers: readonly ServerView[]; readonly definitionChars: number } | undefined;
 
-  constructor(
-    catalog: Catalog,
-    settings: ReadonlyMap<string, ServerSettings>,
-    stateOf: (serverName: string) => ConnectionState,
-    sight: Sight,
-  ) {
+  constructor(catalog: Catalog, settings: ReadonlyMap<string, ServerSettings>, stateOf: StateOf, sight: Sight) {
     this.catalog = catalog;
     this.sight = sight;
     this.#settings = settings;
@@ -71,7 +69,7 @@ export class SharedView {
     return this.#settings.get(serverName)!;
   }
 
-  state(serverName: string): ConnectionState {
+  state(serverName: string): ConnectionState | "unavailable" {
     return this.#stateOf(serverName);
   }
 
@@ -153,7 +151,7 @@ export class View {
   }
 
   /** State of a server's connection. */
-  state(serverName: string): ConnectionState {
+  state(serverName: string): ConnectionState | "unavailable" {
     return this.#shared.state(serverName);
   }
 

@@ -4,9 +4,8 @@ import type { Catalog } from "../catalog/catalog.js";
 import { matchGlobs } from "../config/globs.js";
 import type { McpRunContext } from "../config/policySchema.js";
 import type { ServerSettings } from "../config/settings.js";
-import type { ConnectionState } from "../events.js";
 import type { Policy } from "../policy/policy.js";
-import { SharedView, View, type SeenTool, type Sight, type ViewOptions } from "./view.js";
+import { SharedView, View, type SeenTool, type Sight, type StateOf, type ViewOptions } from "./view.js";
 
 /** So many different sights are remembered for one agent; a further one costs a pass over the catalog. */
 const MAX_SIGHTS = 32;
@@ -15,7 +14,7 @@ const MAX_SIGHTS = 32;
 export interface ViewsParts {
   readonly catalog: Catalog;
   readonly servers: ReadonlyMap<string, ServerSettings>;
-  readonly stateOf: (serverName: string) => ConnectionState;
+  readonly stateOf: StateOf;
   /** The policy in force. */
   readonly policyOf: () => Policy;
 }

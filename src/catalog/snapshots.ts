@@ -1,0 +1,83 @@
+import type { SnapshotStore } from "../config/hubSchema.js";
+import type { HubSettings, ServerSettings } from "../config/settings.js";
+import type { ServerSnapshot } from "./catalog.js";
+import { digest } from "./hash.js";
+import { isSchemaObject } from "./schemaWalk.js";
+import { readTool } from "./toolEntry.js";
+import { withinMs } from "./withinMs.js";
+
+const STORE_WAIT_MS = 2_000;
+const VERSION = 1;
+
+/** What servers said last, kept from one process to the next. */
+export class Snapshots {
+  readonly #store: SnapshotStore;
+  readonly #servers: ReadonlyMap<string, ServerSettings>;
+  readonly #onFailed: (error: unknown) => void;
+  readonly #stored = new Map<string, string>();
+  #loading: Promise<void> | undefined;
+
+  /** @param onFailed - Told when the store fails; servers are then known when they are opened. */
+  constructor(store: SnapshotStore, settings: HubSettings, onFailed: (error: unknown) => void) {
+    this.#store = store;
+    this.#servers = settings.servers;
+    this.#onFailed = onFailed;
+  }
+
+  /** Hands on what is known of each server, once. Never rejects. */
+  load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
+    this.#loading ??= this.#load(take).catch(this.#onFailed);
+    return this.#loading;
+  }
+
+  /** Keeps what a server said, when it is not what is kept already. Returns at once. */
+  save(serverName: string, { tools, instructions, serverInfo }: ServerSnapshot): void {
+    const content = { v: VERSION, tools, instructions, serverInfo };
+    const mark = digest(JSON.stringify(content));
+    if (this.#stored.get(serverName) === mark) return;
+    this.#stored.set(serverName, mark);
+    const entry: [string, unknown] = [this.#key(serverName), content];
+    withinMs(this.#store.mset([entry]), STORE_WAIT_MS, "snapshotStore").catch(this.#onFailed);
+  }
+
+  async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
+    const names = [...this.#servers.keys()];
+    const found = await withinMs(
+      this.#store.mget(names.map((serverName) => this.#key(serverName))),
+      STORE_WAIT_MS,
+      "snapshotStore",
+    );
+    names.forEach((serverName, index) => {
+      const snapshot = readSnapshot(found[index]);
+      if (snapshot !== undefined && this.#servers.get(serverName)!.enabled) take(serverName, snapshot);
+    });
+  }
+
+  /** A server that is reached otherwise is another one. What may be secret goes into the digest alone. */
+  #key(serverName: string): string {
+    const { transport } = this.#servers.get(serverName)!;
+    const place =
+      transport === undefined
+        ? "wrapped"
+        : "url" in transport
+          ? transport.url
+          : "command" in transport
+            ? [transport.command, transport.args, transport.cwd]
+            : transport.kind;
+    return `mcp-snapshot:${serverName}:${digest(JSON.stringify(place))}`;
+  }
+}
+
+/** Reads what was stored, which may be of another version or by another hand. */
+function readSnapshot(value: unknown): ServerSnapshot | undefined {
+  if (!isSchemaObject(value) || value["v"] !== VERSION || !Array.isArray(value["tools"])) return undefined;
+  const tools = (value["tools"] as unknown[])
+    .map(readTool)
+    .flatMap((reading) => (reading.kind === "dropped" ? [] : [reading.tool]));
+  const { instructions, serverInfo } = value;
+  return {
+    tools,
+    instructions: typeof instructions === "string" ? instructions : undefined,
+    serverInfo: isSchemaObject(serverInfo) ? serverInfo : undefined,
+  };
+}

@@ -1,0 +1,514 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { createAgent } from "langchain";
+
+import { McpHub, mcpMiddleware, type McpEvents, type McpHubOptions, type McpServerEntry } from "../../src/index.js";
+import { makeServer } from "../fixtures/servers/fixtureServer.mjs";
+import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
+import { serveWebSocket, type WebSocketFixture } from "../fixtures/servers/webSocket.mjs";
+import { answersOf, calling, scripted } from "../support/agents.js";
+import { isRunning, stdioFixture, until } from "../support/servers.js";
+
+const QUICK: Partial<McpHubOptions> = { startupDeadlineMs: 20_000, searchWaitMs: 20_000, warnings: "silent" };
+const SOON = { enabled: true, delayMs: 10 };
+
+/** A server that can be broken, reached in one of the ways. */
+interface Breakable {
+  readonly entry: McpServerEntry;
+  /** Ends the server as it is; `back` starts it again at the same place. */
+  readonly kill: () => Promise<void>;
+  readonly back: () => Promise<void>;
+  readonly close: () => Promise<void>;
+  /** How often a tool ran, over all its lives. */
+  readonly ran: (toolName: string) => number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "mcp-connections-"));
+let files = 0;
+
+async function stdio(): Promise<Breakable> {
+  const pidFile = join(folder, `pid-${(files += 1)}`);
+  return {
+    entry: stdioFixture({ pidFile }, { restart: SOON }),
+    kill: async () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL"),
+    back: async () => undefined,
+    close: async () => undefined,
+    ran: () => Number.NaN,
+  };
+}
+
+function remote(
+  serve: (options: Record<string, unknown>) => Promise<HttpFixture | WebSocketFixture>,
+  urlOf: (fixture: never) => McpServerEntry,
+) {
+  return async (): Promise<Breakable> => {
+    const lives = [await serve({})];
+    const { port } = lives[0]!;
+    return {
+      entry: { ...urlOf(lives[0] as never), reconnect: SOON },
+      kill: () => lives.at(-1)!.close(),
+      back: async () => void lives.push(await serve({ port })),
+      close: () => lives.at(-1)!.close(),
+      ran: (toolName) => lives.reduce((sum, { stats }) => sum + (stats.callsByTool[toolName] ?? 0), 0),
+    };
+  };
+}
+
+const http = remote(serveHttp, ({ url }: HttpFixture) => ({ url }));
+const sse = remote(serveHttp, ({ sseUrl }: HttpFixture) => ({ url: sseUrl, transport: "sse" }));
+const webSocket = remote(serveWebSocket, ({ url }: WebSocketFixture) => ({ url }));
+
+describe.each([
+  ["stdio", stdio],
+  ["streamable HTTP", http],
+  ["SSE", sse],
+  ["WebSocket", webSocket],
+])("over %s", (transport, make) => {
+  let server: Breakable;
+  let hub: McpHub;
+  let events: McpEvents["connection"][];
+
+  beforeEach(async () => {
+    server = await make();
+    hub = new McpHub({ mcpServers: { s: server.entry, good: stdioFixture() }, ...QUICK, connectTimeoutMs: 5_000 });
+    events = [];
+    hub.on("connection", (event) => event.serverName === "s" && events.push(event));
+    await hub.connect(undefined, { onFailure: "throw" });
+  });
+  afterEach(async () => {
+    await hub.close();
+    await server.close();
+  });
+
+  const stateOf = (): string => hub.status()[0]!.state;
+  const echo = (text: string): Promise<string> => hub.callTool("s", "echo", { text }).then(({ content }) => content);
+
+  it("answers and says so in its status", async () => {
+    expect(await echo("hello")).toContain("\nhello\n");
+    expect(hub.status()[0]).toMatchObject({ state: "connected", tools: 10 });
+  });
+
+  it("is back by itself after it was killed, for tools that an agent holds, and the others go on", async () => {
+    const held = (await hub.getTools({ servers: ["s"], tools: ["echo"] }))[0]!;
+    await server.kill();
+    await until(async () => {
+      await hub.callTool("s", "pid").catch(() => undefined);
+      return stateOf() !== "connected" || events.some(({ state }) => state === "reconnecting");
+    }, "the loss");
+    expect((await hub.callTool("good", "echo", { text: "still here" })).status).toBe("success");
+    await server.back();
+    await until(async () => String(await held.invoke({ text: "again" })).includes("\nagain\n"), "the tool that was held");
+    expect(hub.status()[0]).toMatchObject({ state: "connected" });
+    expect(events.map(({ state }) => state)).toEqual(expect.arrayContaining(["reconnecting", "connected"]));
+  });
+
+  it("gives up after a series of attempts, tells the model, and comes back by hand", async () => {
+    if (transport === "stdio") return;
+    await server.kill();
+    await until(async () => {
+      await echo("x").catch(() => undefined);
+      return stateOf() === "failed";
+    }, "the end of the series");
+    const waits = events.filter(({ state, backoffMs }) => state === "reconnecting" && backoffMs !== undefined);
+    expect(waits).toHaveLength(5);
+    const agent = createAgent({
+      model: scripted(
+        calling(
+          { name: "mcp__s__echo", args: { text: "x" }, id: "c" },
+          { name: "search_mcp_tools", args: { query: "mcp__s__echo" }, id: "f" },
+        ),
+        "ok",
+      ),
+      middleware: [mcpMiddleware(hub)],
+    });
+    const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
+    expect(answers["c"]).toMatchObject({ status: "error" });
+    expect(answers["c"]!.text).toBe('Server "s" is not available now. Use other tools, or try again later.');
+    expect(answers["f"]!.text).toContain("Not available now: s (failed)");
+    await server.back();
+    await hub.reconnect("s");
+    expect(await echo("by hand")).toContain("by hand");
+  });
+
+  it("does not run a slow call twice that times out, and stays connected when a ping is answered", async () => {
+    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, toolTimeoutMs: 100 });
+    await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+    expect((await slow.callTool("s", "stats")).content).toContain('"slow":1');
+    expect(slow.status()[0]!.state).toBe("connected");
+    await slow.close();
+  });
+
+  it("lists few times when it announces changes in a flood", async () => {
+    const flooding = { tools: [{ name: "flood", inputSchema: { type: "object" } }] };
+    const made =
+      transport === "stdio"
+        ? { entry: stdioFixture(flooding), close: async () => undefined }
+        : await floodServer(transport, flooding);
+    const flooded = new McpHub({ mcpServers: { s: made.entry }, ...QUICK });
+    await flooded.callTool("s", "flood", { n: 20 });
+    await until(
+      async () => Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1]) > 1,
+      "the listing",
+    );
+    expect(Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1])).toBeLessThanOrEqual(3);
+    await flooded.close();
+    await made.close();
+  });
+
+  it("closes twice, in the middle of a call, and leaves nothing", async () => {
+    const call = hub.callTool("s", "slow", { ms: 5_000 });
+    const settled = expect(call).rejects.toMatchObject({ code: expect.stringMatching(/SESSION_LOST|CLOSED/) });
+    await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
+    await Promise.all([hub.close(), hub.close()]);
+    await settled;
+    await hub.close();
+    expect(stateOf()).toBe("closed");
+  });
+
+  it("lets calls end that are under way when it is told to drain, and refuses new ones", async () => {
+    const call = hub.callTool("s", "slow", { ms: 300 });
+    await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
+    const closing = hub.close({ drainMs: 5_000 });
+    await expect(hub.callTool("s", "echo", { text: "late" })).rejects.toMatchObject({ code: "CLOSED" });
+    expect((await call).content).toContain("slept");
+    await closing;
+  });
+});
+
+async function floodServer(transport: string, options: object): Promise<{ entry: McpServerEntry; close: () => Promise<void> }> {
+  if (transport === "WebSocket") {
+    const fixture = await serveWebSocket({ ...options });
+    return { entry: { url: fixture.url }, close: fixture.close };
+  }
+  const fixture = await serveHttp({ ...options });
+  return { entry: transport === "SSE" ? { url: fixture.sseUrl, transport: "sse" } : { url: fixture.url }, close: fixture.close };
+}
+
+describe("a lost session", () => {
+  it.each([404, 400, 401, 503, 200])(
+    "told as %s is opened anew, and the call that did not run is repeated once",
+    async (lostAs) => {
+      const fixture = await serveHttp({ lostAs });
+      const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+      await hub.callTool("s", "echo", { text: "1" });
+      fixture.forgetSessions();
+      const results = await Promise.all(["2", "3", "4"].map((text) => hub.callTool("s", "echo", { text })));
+      expect(results.map(({ status }) => status)).toEqual(["success", "success", "success"]);
+      expect(fixture.stats.callsByTool).toEqual({ echo: 4 });
+      expect(fixture.stats.sessions).toBe(2);
+      await hub.close();
+      await fixture.close();
+    },
+  );
+
+  it("over SSE is opened anew", async () => {
+    const fixture = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.sseUrl, transport: "sse", reconnect: SOON } }, ...QUICK });
+    await hub.callTool("s", "echo", { text: "1" });
+    fixture.breakConnections();
+    await until(
+      async () => (await hub.callTool("s", "echo", { text: "2" }).catch(() => undefined))?.status === "success",
+      "the session",
+    );
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("a connection that breaks amid an answer", () => {
+  it.each<[string, McpServerEntry, number]>([
+    ["is not tried again: whether it ran is not known", {}, 1],
+    ["is tried again when the tool is idempotent", { idempotent: ["echo"] }, 2],
+  ])("%s", async (_name, more, ran) => {
+    const fixture = await serveHttp({ resetTool: "echo", resetOnce: true });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, ...more } }, ...QUICK });
+    const startedAt = performance.now();
+    const answer = await hub.callTool("s", "echo", { text: "x" }).catch((error: unknown) => error);
+    if (ran === 1) expect(answer).toMatchObject({ code: "CONNECT_FAILED" });
+    else expect(answer).toMatchObject({ status: "success" });
+    // At once, not after the timeout of the call.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(fixture.stats.callsByTool).toEqual({ echo: ran });
+    expect((await hub.callTool("s", "stats")).status).toBe("success");
+    expect(hub.status()[0]!.state).toBe("connected");
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("is tried again for a tool whose hints are trusted, and not for one whose hints are not", async () => {
+    const tools = [{ name: "look", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
+    for (const [trustAnnotations, ran] of [
+      [true, 2],
+      [false, 1],
+    ] as const) {
+      const fixture = await serveHttp({ tools, resetTool: "look", resetOnce: true });
+      const hub = new McpHub({ mcpServers: { s: { url: fixture.url, trustAnnotations } }, ...QUICK });
+      await hub.callTool("s", "look").catch(() => undefined);
+      expect(fixture.stats.callsByTool).toEqual({ look: ran });
+      await hub.close();
+      await fixture.close();
+    }
+  });
+
+  it("over WebSocket ends the call at once", async () => {
+    const fixture = await serveWebSocket();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
+    await hub.connect();
+    const call = expect(hub.callTool("s", "slow", { ms: 20_000 })).rejects.toMatchObject({ code: "SESSION_LOST" });
+    await until(() => fixture.stats.calls === 1, "the call");
+    fixture.breakConnections();
+    await call;
+    await until(() => hub.status()[0]!.state === "connected", "the reconnect");
+    expect(fixture.stats.callsByTool).toEqual({ slow: 1 });
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("a server that goes silent", () => {
+  it.each(["http", "webSocket"])(
+    "over %s (half-open) is lost when neither call nor ping is answered",
+    async (kind) => {
+      const fixture = kind === "http" ? await serveHttp() : await serveWebSocket();
+      const hub = new McpHub({
+        mcpServers: { s: { url: fixture.url, reconnect: { enabled: false } } },
+        ...QUICK,
+        toolTimeoutMs: 100,
+      });
+      await hub.connect();
+      fixture.options["frozen"] = true;
+      await expect(hub.callTool("s", "echo", { text: "x" })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+      await until(() => hub.status()[0]!.state === "failed", "the loss");
+      fixture.options["frozen"] = false;
+      await hub.reconnect("s");
+      expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+      await hub.close();
+      await fixture.close();
+    },
+    20_000,
+  );
+
+  it("over stdio (a stopped process) is lost, restarted, and leaves no process", async () => {
+    const pidFile = join(folder, `pid-${(files += 1)}`);
+    const tools = [{ name: "freeze", inputSchema: { type: "object" } }];
+    const entry = stdioFixture({ pidFile, tools }, { restart: SOON, toolTimeoutMs: 100, requestTimeoutMs: 300 });
+    const hub = new McpHub({ mcpServers: { s: entry }, ...QUICK });
+    await hub.connect();
+    const stopped = Number(readFileSync(pidFile, "utf8"));
+    await expect(hub.callTool("s", "freeze")).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+    await until(() => Number(readFileSync(pidFile, "utf8")) !== stopped, "the restart");
+    await until(() => !isRunning(stopped), "the end of the stopped process");
+    await hub.close();
+  }, 20_000);
+});
+
+describe("a standing stream", () => {
+  it("that is ended at once is opened a few times with growing waits, then left, and the tools are listed by age", async () => {
+    const fixture = await serveHttp({ standing: "close" });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, toolListTtlMs: 50 });
+    await hub.connect();
+    await until(() => fixture.stats.streams >= 3, "the third stream");
+    expect(hub.status()[0]!.state).toBe("connected");
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    await hub.close();
+    const { streams } = fixture.stats;
+    expect(streams).toBeLessThanOrEqual(5);
+    await fixture.close();
+  }, 20_000);
+
+  it("that is answered with plain text is taken for none", async () => {
+    const fixture = await serveHttp({ standing: "text" });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, toolListTtlMs: 1 });
+    await hub.connect();
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    expect(fixture.stats.streams).toBe(1);
+    // Announcements do not reach us: the list is made anew by its age.
+    await until(() => {
+      hub.pool.use(["s"]);
+      return fixture.stats.listTools >= 2;
+    }, "the listing");
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("lists besides tools", () => {
+  it("are kept while the server announces changes of them, and made anew when it does", async () => {
+    const fixture = await serveHttp({ prompts: [{ name: "one" }, { name: "two" }] });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    const events: McpEvents["catalog"][] = [];
+    hub.on("catalog", (event) => event.kind === "prompts" && events.push(event));
+    for (let turn = 0; turn < 3; turn += 1) expect(await hub.listPrompts("s")).toHaveLength(2);
+    expect(fixture.stats.listPrompts).toBe(1);
+    await until(() => fixture.stats.streams > 0, "the standing stream");
+    fixture.options["prompts"] = [{ name: "two", description: "other" }, { name: "three" }];
+    await fixture.announcePrompts();
+    await until(() => events.length > 0, "the announcement");
+    expect(events).toEqual([{ serverName: "s", kind: "prompts", added: ["three"], removed: ["one"], changed: ["two"] }]);
+    expect(await hub.listPrompts("s")).toHaveLength(2);
+    expect(fixture.stats.listPrompts).toBe(2);
+    expect(await hub.listResources("s")).toEqual([]);
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("large results", () => {
+  it.each([
+    ["stdio", async () => ({ entry: stdioFixture({}, { restart: SOON }), close: async () => undefined })],
+    [
+      "WebSocket",
+      async () => {
+        const fixture = await serveWebSocket();
+        return { entry: { url: fixture.url, reconnect: SOON } as McpServerEntry, close: fixture.close };
+      },
+    ],
+  ])("of 11 MB over %s end the connection, which says why and is back", async (_name, make) => {
+    const { entry, close } = await make();
+    const hub = new McpHub({ mcpServers: { s: entry }, ...QUICK });
+    await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toThrow(/larger than .*10 MB/);
+    await until(
+      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      "the restart",
+    );
+    await hub.close();
+    await close();
+  });
+
+  it("of 11 MB over streamable HTTP arrive", async () => {
+    const fixture = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    expect((await hub.callTool("s", "big", { n: 11_000_000 })).artifact.truncated?.totalChars).toBeGreaterThan(11_000_000);
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("the breaker", () => {
+  it("opens after failures in a row, lets no storm through, and one call probes it after its time", async () => {
+    const fixture = await serveHttp();
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.url, toolTimeoutMs: 50 } },
+      ...QUICK,
+      breakerFailures: 3,
+      breakerOpenMs: 300,
+    });
+    await hub.connect();
+    for (let call = 0; call < 3; call += 1) {
+      await expect(hub.callTool("s", "slow", { ms: 200 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+    }
+    const { calls } = fixture.stats;
+    const model = scripted(
+      calling(...Array.from({ length: 20 }, (_, index) => ({ name: "mcp__s__echo", args: { text: "x" }, id: `c${index}` }))),
+      "ok",
+    );
+    const agent = createAgent({ model, middleware: [mcpMiddleware(hub)] });
+    const answers = Object.values(answersOf((await agent.invoke({ messages: "go" })).messages));
+    expect(answers).toHaveLength(20);
+    for (const { text } of answers) expect(text).toMatch(/^Server "s" is unavailable until \d{4}-.*Do not call it before/);
+    expect(fixture.stats.calls).toBe(calls);
+    expect(hub.status()[0]).toMatchObject({ state: "connected", unavailableUntil: expect.stringMatching(/^\d{4}-/) });
+    await until(
+      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      "the probe",
+    );
+    expect(hub.status()[0]).not.toHaveProperty("unavailableUntil");
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("stays closed for tools that fail and requests that are refused", async () => {
+    const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK, breakerFailures: 2 });
+    for (let call = 0; call < 5; call += 1) {
+      expect((await hub.callTool("s", "fail")).status).toBe("error");
+      await expect(hub.callTool("s", "rpc_error")).rejects.toMatchObject({ code: "SERVER_ERROR" });
+    }
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    await hub.close();
+  });
+});
+
+describe("closing", () => {
+  it("during a wait for the next attempt ends it: no further connect", async () => {
+    const fixture = await serveHttp();
+    const { url, port } = fixture;
+    const hub = new McpHub({ mcpServers: { s: { url, reconnect: { enabled: true, delayMs: 200 } } }, ...QUICK });
+    await hub.connect();
+    await fixture.close();
+    await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined);
+    await until(() => hub.status()[0]!.nextAttemptAt !== undefined, "the wait");
+    await hub.close();
+    const again = await serveHttp({ port });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(again.stats.initialize).toBe(0);
+    expect(hub.status()[0]!.state).toBe("closed");
+    await again.close();
+  });
+});
+
+describe("other ways to reach a server", () => {
+  it("a transport of your own, made for each opening", async () => {
+    let made = 0;
+    const createTransport = async () => {
+      made += 1;
+      const [ours, theirs] = InMemoryTransport.createLinkedPair();
+      await makeServer({}).server.connect(theirs);
+      return ours;
+    };
+    const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK });
+    expect((await hub.callTool("s", "echo", { text: "in memory" })).content).toContain("in memory");
+    await hub.reconnect("s");
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    expect([made, hub.status()[0]!.transport]).toEqual([2, "custom"]);
+    await hub.close();
+  });
+
+  it("a client that you have stays yours", async () => {
+    const [ours, theirs] = InMemoryTransport.createLinkedPair();
+    await makeServer({}).server.connect(theirs);
+    const client = new Client({ name: "mine", version: "1" });
+    await client.connect(ours);
+    const hub = new McpHub({ mcpServers: { s: { client } }, ...QUICK });
+    expect((await hub.callTool("s", "echo", { text: "adopted" })).content).toContain("adopted");
+    await hub.close();
+    expect(client.transport).toBeDefined();
+    await client.close();
+    const closed = new McpHub({ mcpServers: { s: { client } }, ...QUICK });
+    await expect(closed.connect(undefined, { onFailure: "throw" })).rejects.toThrow(/is not connected/);
+    await closed.close();
+  });
+
+  it("WebSocket with headers", async () => {
+    const fixture = await serveWebSocket();
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.url, headers: { Authorization: "Bearer secret-token" } } },
+      ...QUICK,
+    });
+    await hub.connect(undefined, { onFailure: "throw" });
+    expect(fixture.stats.headers[0]!["authorization"]).toBe("Bearer secret-token");
+    expect(hub.status()[0]).toMatchObject({ transport: "websocket", state: "connected" });
+    await hub.close();
+    await fixture.close();
+  });
+});
+
+describe("a long HTTP session", () => {
+  it("leaves no listeners on a signal over 3,100 calls", async () => {
+    const warnings: string[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning.name);
+    process.on("warning", onWarning);
+    const fixture = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    for (let call = 0; call < 3_100; call += 10) {
+      await Promise.all(Array.from({ length: 10 }, () => hub.callTool("s", "echo", { text: "x" })));
+    }
+    await hub.close();
+    await fixture.close();
+    process.off("warning", onWarning);
+    expect(warnings).not.toContain("MaxListenersExceededWarning");
+  }, 60_000);
+});

@@ -1,0 +1,104 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { InMemoryStore } from "@langchain/core/stores";
+import { createAgent } from "langchain";
+
+import { McpHub, mcpMiddleware, previewContext, type McpHubOptions } from "../../src/index.js";
+import { serveHttp } from "../fixtures/servers/http.mjs";
+import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
+import { until } from "../support/servers.js";
+
+const QUICK: Partial<McpHubOptions> = { startupDeadlineMs: 20_000, searchWaitMs: 20_000, warnings: "silent", autoDeferChars: 0 };
+const fileOf = (): string => join(mkdtempSync(join(tmpdir(), "mcp-snapshots-")), "folder", "snapshots.json");
+
+describe("a snapshot store", () => {
+  it("shows a lazy server's tools at once in a cold process, finds them unopened, and opens it for a call", async () => {
+    const http = await serveHttp({ instructions: "Be gentle." });
+    const snapshotStore = fileOf();
+    const first = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
+    await first.connect();
+    const { listing } = await previewContext(first);
+    await until(() => readIfThere(snapshotStore).includes('"echo"'), "the file");
+    await first.close();
+
+    const hub = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore, startup: "lazy" });
+    const { initialize } = http.stats;
+    expect((await previewContext(hub)).listing).toBe(listing);
+    const { seen, middleware } = spyMiddleware();
+    const agent = createAgent({
+      model: scripted(
+        calling({ name: "search_mcp_tools", args: { query: "give a text back", limit: 1 }, id: "s" }),
+        calling({ name: "mcp__s__echo", args: { text: "hello" }, id: "c" }),
+        "done",
+      ),
+      middleware: [mcpMiddleware(hub), middleware],
+    });
+    const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
+    expect(answers["s"]!.text).toContain("mcp__s__echo(text)");
+    expect(answers["c"]!.text).toContain("\nhello\n");
+    expect(seen[1]!.tools).toContain("mcp__s__echo");
+    expect(http.stats.initialize).toBe(initialize + 1);
+    await hub.close();
+    await http.close();
+  });
+
+  it("keeps what a server that is away had, tells of what changed once it is there, and takes a LangChain store", async () => {
+    const http = await serveHttp();
+    const { url, port } = http;
+    const snapshotStore = new InMemoryStore<unknown>();
+    const first = new McpHub({ mcpServers: { s: { url } }, ...QUICK, snapshotStore });
+    await first.connect();
+    await first.close();
+    await http.close();
+
+    const hub = new McpHub({ mcpServers: { s: { url } }, ...QUICK, snapshotStore, retryFailedAfterMs: 1 });
+    const { seen, middleware } = spyMiddleware();
+    const agent = createAgent({
+      model: scripted(calling({ name: "mcp__s__echo", args: { text: "x" }, id: "c" }), "away", "back"),
+      middleware: [mcpMiddleware(hub), middleware],
+    });
+    const away = answersOf((await agent.invoke({ messages: "go" })).messages);
+    expect(seen[0]!.system).toContain("- mcp__s__echo");
+    expect(away["c"]!.text).toContain('Server "s" is not available now.');
+    const again = await serveHttp({ port, tools: [{ name: "brand_new", inputSchema: { type: "object" } }] });
+    await until(async () => {
+      hub.pool.use(["s"]);
+      return hub.status()[0]!.state === "connected";
+    }, "the connect");
+    await agent.invoke({ messages: "go" });
+    expect(seen.at(-1)!.system).toContain("brand_new");
+    await hub.close();
+    await again.close();
+  });
+
+  it("is not believed for a server that is reached otherwise now, nor when it is broken", async () => {
+    const http = await serveHttp();
+    const snapshotStore = fileOf();
+    const first = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
+    await first.connect();
+    await until(() => readIfThere(snapshotStore) !== "", "the file");
+    await first.close();
+    const other = new McpHub({ mcpServers: { s: { url: `${http.url}?other` } }, ...QUICK, snapshotStore, startup: "lazy" });
+    expect((await previewContext(other)).listing).not.toContain("mcp__s__echo");
+    await other.close();
+    writeFileSync(snapshotStore, "{ broken");
+    const warnings: string[] = [];
+    const broken = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
+    broken.on("warning", ({ code }) => warnings.push(code));
+    expect((await broken.connect()).connected).toEqual(["s"]);
+    expect(warnings).toEqual(["SNAPSHOTS_FAILED"]);
+    await until(() => readIfThere(snapshotStore).includes('"echo"'), "the new file");
+    await broken.close();
+    await http.close();
+  });
+});
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
