@@ -28,10 +28,10 @@ export function callError(cause: unknown, request: FailedRequest, session: Sessi
     case "timeout":
       return timeoutError(cause as McpError, request, details);
     case "answered": {
-      const { code, message: text } = cause as McpError;
-      const serverText = mask(text);
+      const { code } = cause as McpError;
+      const serverText = mask(messageOf(cause));
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
-      return new McpProtocolError("SERVER_ERROR", message, { ...details, rpcCode: code, serverText });
+      return new McpProtocolError("SERVER_ERROR", message, { ...details, ...(code < 0 ? { rpcCode: code } : {}), serverText });
     }
     case "session-lost":
     case "transport":

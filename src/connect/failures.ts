@@ -30,7 +30,10 @@ const SAYS_SESSION_LOST =
 /** What a failed request says about the connection. */
 export function classifyFailure(error: unknown, session: Session | undefined): Failure {
   if (isSessionLost(error, session)) return "session-lost";
-  if (isUnauthorized(error)) return "unauthorized";
+  const status = httpStatus(error);
+  if (isUnauthorized(error) || status === 403) return "unauthorized";
+  // Refused for what it is: too large, too often, not understood. The server is there.
+  if (status !== undefined && status >= 400 && status < 500) return "answered";
   if (isRpcError(error)) {
     if (isOwnTimeout(error)) return "timeout";
     return session?.endReason() !== undefined || error.data === UNANSWERED ? "transport" : "answered";
