@@ -22,6 +22,9 @@ export type Failure =
 /** `data` of the error that stands in for an answer whose stream ended without it. */
 export const UNANSWERED = "the connection ended before the answer";
 
+/** Why a connection ended whose server sent more than is taken at once. */
+export const TOO_LARGE = "it sent a message larger than 10 MB";
+
 /** Statuses with which servers answer a request of a session they do not know; but for 404 the text has to say so. */
 const LOST_SESSION_STATUSES: readonly number[] = [400, 401, 403, 410, 503];
 const SAYS_SESSION_LOST =

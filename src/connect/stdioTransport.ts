@@ -7,6 +7,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 
+import { TOO_LARGE } from "./failures.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 
 /** How a stdio server is started. Variables are filled in. */
@@ -170,7 +171,7 @@ export class StdioTransport implements Transport {
     try {
       this.#buffer.append(chunk);
     } catch (error) {
-      this.#endReason ??= "it sent a message larger than the read buffer of 10 MB";
+      this.#endReason ??= TOO_LARGE;
       this.onerror?.(error as Error);
       void this.close();
       return;

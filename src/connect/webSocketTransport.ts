@@ -2,6 +2,8 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { WebSocket } from "ws";
 
+import { TOO_LARGE } from "./failures.js";
+
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;
 /* The largest message that is taken, as over stdio. */
@@ -44,7 +46,7 @@ export class WebSocketTransport implements Transport {
     await new Promise<void>((resolve, reject) => {
       socket.once("open", resolve);
       socket.on("error", (error) => {
-        this.#endReason ??= isTooLarge(error) ? "it sent a message larger than 10 MB" : error.message;
+        this.#endReason ??= isTooLarge(error) ? TOO_LARGE : error.message;
         this.onerror?.(error);
         reject(error);
       });
