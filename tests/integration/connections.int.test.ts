@@ -1,6 +1,8 @@
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
@@ -447,6 +449,47 @@ describe("closing", () => {
     expect(again.stats.initialize).toBe(0);
     expect(hub.status()[0]!.state).toBe("closed");
     await again.close();
+  });
+});
+
+describe("a host that does not close its hub", () => {
+  it.each<[string, string, NodeJS.Signals | undefined]>([
+    ["returns from its program", "return", undefined],
+    ["calls process.exit", "exit", undefined],
+    ["ends by an uncaught error", "throw", undefined],
+    ["is ended by SIGTERM", "wait", "SIGTERM"],
+    ["is ended by SIGINT", "wait", "SIGINT"],
+  ])("and %s is not kept alive, and takes a stubborn server with it", async (_name, how, signal) => {
+    const pidFile = join(folder, `pid-${(files += 1)}`);
+    const script = fileURLToPath(new URL("../fixtures/hostLife.ts", import.meta.url));
+    const host = spawn(process.execPath, ["--import", "tsx", script, how, pidFile], { stdio: ["ignore", "pipe", "ignore"] });
+    let printed = "";
+    host.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+    await until(() => printed.includes("ready"), "the host");
+    if (signal !== undefined) host.kill(signal);
+    await until(() => host.exitCode !== null || host.signalCode !== null, "the end of the host");
+    await until(() => !isRunning(Number(readFileSync(pidFile, "utf8"))), "the end of the server");
+  });
+});
+
+describe("a wrapper that is killed", () => {
+  it("takes the server it started with it: the connection is lost, nothing is left, and it is back by hand", async () => {
+    const pidFile = join(folder, `pid-${(files += 1)}`);
+    const { command, args } = stdioFixture({ pidFile, stubborn: true });
+    const script = `${command} ${args.map((arg) => `'${arg}'`).join(" ")} & echo $$ > ${pidFile}.sh; wait`;
+    const hub = new McpHub({
+      mcpServers: { s: { command: "sh", args: ["-c", `exec 3<&0; ${script.replace("&", "<&3 &")}`] } },
+      ...QUICK,
+    });
+    await hub.connect(undefined, { onFailure: "throw" });
+    const server = Number(readFileSync(pidFile, "utf8"));
+    process.kill(Number(readFileSync(`${pidFile}.sh`, "utf8")), "SIGKILL");
+    await until(() => hub.status()[0]!.state === "failed", "the loss");
+    await until(() => !isRunning(server), "the end of the server");
+    await hub.reconnect("s");
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    await hub.close();
+    expect(isRunning(Number(readFileSync(pidFile, "utf8")))).toBe(false);
   });
 });
 
