@@ -1,7 +1,7 @@
 export { DEFAULTS } from "./config/defaults.js";
 export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
-export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore } from "./config/hubSchema.js";
+export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore, SnapshotStore } from "./config/hubSchema.js";
 export { loadMcpConfig } from "./config/loadMcpConfig.js";
 export type {
   DecisionKind,
@@ -22,10 +22,11 @@ export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { WrappableClient } from "./connect/openWrapped.js";
+export type { ConnectReport } from "./connect/pool.js";
 export type { ServerStatus } from "./connect/status.js";
 export type { ViewOptions } from "./disclose/view.js";
 export * from "./errors.js";
 export type { ConnectionState, McpEventName, McpEvents, RunOrigin, WarningCode } from "./events.js";
-export { McpHub, type ConnectReport, type FoundTool, type OperationOptions } from "./hub.js";
+export { McpHub, type FoundTool, type OperationOptions } from "./hub.js";
 export { previewContext, type ContextPreview } from "./previewContext.js";
 export { mcpStateSchema, type McpActivation, type McpThreadState, type Promotion } from "./state.js";

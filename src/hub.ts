@@ -3,44 +3,32 @@ import { isDeepStrictEqual } from "node:util";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import pLimit from "p-limit";
 
-import { tellNotification, tellState } from "./call/adapterCallbacks.js";
-import { BoundTools } from "./call/boundTools.js";
-import { Gate, type CallRequest, type JudgedCall } from "./call/gate.js";
-import { Permits, type Asker } from "./call/permits.js";
+import type { BoundTools } from "./call/boundTools.js";
+import { plainJson } from "./call/callArguments.js";
+import type { CallRequest, JudgedCall } from "./call/gate.js";
+import type { Asker, Permits } from "./call/permits.js";
 import type { CallOutcome } from "./call/result.js";
-import { Catalog, type ServerSnapshot } from "./catalog/catalog.js";
+import type { ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
-import { Snapshots } from "./catalog/snapshots.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
-import { ToolSearch } from "./catalog/toolSearch.js";
-import { takeListing } from "./catalog/takeListing.js";
 import type { OnAsk } from "./config/askSchema.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
 import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
-import { fileStore } from "./connect/fileStore.js";
-import { openManaged } from "./connect/openManaged.js";
 import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
-import { ConnectionPool } from "./connect/pool.js";
+import type { ConnectionPool, ConnectReport } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { statusOf, type ServerStatus } from "./connect/status.js";
 import type { StateOf, ViewOptions } from "./disclose/view.js";
 import { findShown } from "./disclose/search.js";
 import { Views } from "./disclose/views.js";
-import { McpConfigError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "./errors.js";
-import { HubEvents, type McpEventName, type McpEvents } from "./events.js";
+import { McpConfigError, McpConnectionError } from "./errors.js";
+import type { HubEvents, McpEventName, McpEvents } from "./events.js";
+import { makeHubParts, type HubParts } from "./hubParts.js";
 import { Policy } from "./policy/policy.js";
 import { warnAboutPolicy } from "./policy/warnings.js";
-
-/** What `connect()` achieved. */
-export interface ConnectReport {
-  /** Names of the servers that are connected now. */
-  readonly connected: readonly string[];
-  /** The servers that are not, each with its error. */
-  readonly failed: readonly { readonly serverName: string; readonly error: McpMiddlewareError }[];
-}
 
 /** A tool found by `hub.search()`. */
 export interface FoundTool {
@@ -79,17 +67,9 @@ const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonl
  */
 export class McpHub {
   readonly #settings: HubSettings;
-  readonly #events: HubEvents;
-  readonly #catalog: Catalog;
-  readonly #pool: ConnectionPool;
-  readonly #permits: Permits;
-  readonly #gate: Gate;
-  readonly #search: ToolSearch;
-  readonly #tools: BoundTools;
-  readonly #snapshots: Snapshots | undefined;
+  readonly #parts: HubParts;
   readonly #named = new Set<string>();
   readonly #wrapped: WrappedParts | undefined;
-  #policy: Policy;
   #closing: Promise<void> | undefined;
 
   constructor(options: McpHubOptions | Record<string, McpServerEntry>);
@@ -98,53 +78,11 @@ export class McpHub {
   constructor(options: McpHubOptions | Record<string, McpServerEntry> | HubSettings, wrapped?: WrappedParts) {
     this.#wrapped = wrapped;
     this.#settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
-    this.#events = new HubEvents(this.#settings.warnings);
-    this.#catalog = new Catalog(this.#settings);
-    this.#policy = new Policy(this.#settings, this.#settings.policy);
-    this.#permits = new Permits(() => this.#policy, this.#events);
-    this.#gate = new Gate({
-      settings: this.#settings,
-      catalog: this.#catalog,
-      connectionOf: (serverName) => this.#pool.connections.get(serverName),
-      permits: this.#permits,
-      events: this.#events,
-    });
-    const { snapshotStore } = this.#settings;
-    if (snapshotStore !== undefined) {
-      const store = typeof snapshotStore === "string" ? fileStore(snapshotStore) : snapshotStore;
-      const onFailed = (error: unknown): void =>
-        this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
-      this.#snapshots = new Snapshots(store, this.#settings, onFailed);
-    }
-    this.#tools = new BoundTools(this.#settings.servers, this.#gate);
-    this.#search = new ToolSearch({
-      catalog: this.#catalog,
-      embeddings: this.#settings.embeddings,
-      rerank: this.#settings.rerank,
-      onError: (error) => this.#events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`),
-    });
-    this.#pool = new ConnectionPool({
-      settings: this.#settings,
-      open: wrapped?.open ?? ((settings) => openManaged(settings, this.#settings.secretResolver)),
-      isWrapped: wrapped !== undefined,
-      events: {
-        onState: (serverName, state) => tellState(this.#settings, serverName, state, this.#events),
-        onListed: (settings, listing) => {
-          const isChanged = takeListing(this.#catalog, this.#events, settings, listing);
-          this.#snapshots?.save(settings.serverName, this.#catalog.server(settings.serverName)!.snapshot);
-          if (isChanged) this.#search.update();
-          return isChanged;
-        },
-        onListChanged: (serverName, kind, diff) => this.#events.emit("catalog", { serverName, kind, ...diff }),
-        onRefreshFailed: (serverName, error) => this.#events.warn("REFRESH_FAILED", messageOf(error), serverName),
-        onNotification: (serverName, method, params) =>
-          tellNotification(this.#settings.callbacks, serverName, method, params, this.#events),
-      },
-    });
+    this.#parts = makeHubParts(this.#settings, wrapped?.open);
     for (const { option, reason } of this.#settings.withoutEffect) {
-      this.#events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
+      this.events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
     }
-    warnAboutPolicy(this.#policy, this.#events);
+    warnAboutPolicy(this.#parts.policy.current, this.events);
   }
 
   /**
@@ -173,9 +111,9 @@ export class McpHub {
       open: ({ serverName }) => openWrapped(client, serverName, (task) => lock(task)),
       onClose: () => wrappedHubs.delete(client),
     });
-    hub.#events.on("connection", ({ state }) => {
+    hub.events.on("connection", ({ state }) => {
       if (state === "failed" && onConnectionError === "throw" && settings.servers.size > 1) {
-        hub.#events.warn(
+        hub.events.warn(
           "WRAPPED_CLIENT_THROWS",
           'The wrapped client has onConnectionError "throw": one server that fails makes all fail. Set it to "ignore", or give the configuration to new McpHub(…).',
         );
@@ -203,17 +141,8 @@ export class McpHub {
   ): Promise<ConnectReport> {
     if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
     await this.recall();
-    const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.#pool.connections.keys()]);
-    const wanted = names.map((serverName) => [serverName, this.#pool.connection(serverName)] as const);
-    const enabled = wanted.filter(([, connection]) => connection.state.kind !== "disabled");
-    const results = await Promise.allSettled(enabled.map(([serverName]) => this.#pool.start(serverName)));
-    const connected: string[] = [];
-    const failed: { serverName: string; error: McpMiddlewareError }[] = [];
-    results.forEach((result, position) => {
-      const serverName = enabled[position]![0];
-      if (result.status === "fulfilled") connected.push(serverName);
-      else failed.push({ serverName, error: result.reason as McpMiddlewareError });
-    });
+    const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.pool.connections.keys()]);
+    const { connected, failed } = await this.pool.startAll(names);
     const onFailure = options.onFailure ?? (this.#settings.onConnectionError === "throw" ? "throw" : "report");
     if (onFailure === "throw" && failed[0] !== undefined) throw failed[0].error;
     return { connected, failed };
@@ -225,7 +154,7 @@ export class McpHub {
    * @throws {McpMiddlewareError} with the reason when it cannot be opened.
    */
   async reconnect(serverName: string): Promise<void> {
-    await this.#pool.connection(serverName).reconnect();
+    await this.pool.connection(serverName).reconnect();
   }
 
   /**
@@ -234,7 +163,7 @@ export class McpHub {
    * @throws when a listing fails; the last good list stays.
    */
   async refresh(serverName?: string): Promise<void> {
-    const connections = serverName === undefined ? [...this.#pool.connections.values()] : [this.#pool.connection(serverName)];
+    const connections = serverName === undefined ? [...this.pool.connections.values()] : [this.pool.connection(serverName)];
     const connected = serverName === undefined ? connections.filter(({ state }) => state.kind === "connected") : connections;
     await Promise.all(connected.map((connection) => connection.refresh()));
   }
@@ -246,7 +175,7 @@ export class McpHub {
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    this.#closing ??= this.#pool.close(options.drainMs);
+    this.#closing ??= this.pool.close(options.drainMs);
     return this.#closing;
   }
 
@@ -256,8 +185,8 @@ export class McpHub {
 
   /** State of every server, in the order of the configuration. JSON-safe, without secrets. */
   status(): ServerStatus[] {
-    return [...this.#pool.connections].map(([serverName, connection]) =>
-      statusOf(this.#settings.servers.get(serverName)!, connection, this.#catalog.server(serverName)?.tools.length),
+    return [...this.pool.connections].map(([serverName, connection]) =>
+      statusOf(this.#settings.servers.get(serverName)!, connection, this.#parts.catalog.server(serverName)?.tools.length),
     );
   }
 
@@ -267,8 +196,8 @@ export class McpHub {
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   snapshot(serverName: string): ServerSnapshot | undefined {
-    this.#pool.connection(serverName);
-    return this.#catalog.server(serverName)?.snapshot;
+    this.pool.connection(serverName);
+    return this.#parts.catalog.server(serverName)?.snapshot;
   }
 
   /**
@@ -286,8 +215,8 @@ export class McpHub {
       );
     }
     const parsed = typeof policy === "function" ? policy : parseOptions(policySchema, policy, "hub.setPolicy");
-    this.#policy = new Policy(this.#settings, parsed);
-    warnAboutPolicy(this.#policy, this.#events);
+    this.#parts.policy.current = new Policy(this.#settings, parsed);
+    warnAboutPolicy(this.#parts.policy.current, this.events);
   }
 
   /** Finds tools of the servers that are connected, best first. */
@@ -311,7 +240,7 @@ export class McpHub {
 
   /** @internal The search behind `search()` and `search_mcp_tools`. */
   find(query: ToolQuery): Promise<ToolMatches> {
-    return this.#search.find(query);
+    return this.#parts.search.find(query);
   }
 
   /**
@@ -325,7 +254,9 @@ export class McpHub {
     await this.connect(view.serverNames);
     const entries = view.servers().flatMap(({ tools }) => tools.filter(view.mayShow));
     const asker: Asker = { ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) };
-    return entries.map((entry) => ((context ?? onAsk) === undefined ? this.#tools.of(entry) : this.#tools.for(entry, asker)));
+    return entries.map((entry) =>
+      (context ?? onAsk) === undefined ? this.#parts.tools.of(entry) : this.#parts.tools.for(entry, asker),
+    );
   }
 
   /**
@@ -338,7 +269,7 @@ export class McpHub {
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
   async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return this.#gate.call({ ...askerOf(options), serverName, toolName, arguments: plainJson(args) });
+    return this.#parts.gate.call({ ...askerOf(options), serverName, toolName, arguments: plainJson(args) });
   }
 
   /**
@@ -354,7 +285,7 @@ export class McpHub {
     args: Readonly<Record<string, string>> = {},
     options: OperationOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#gate.getPrompt({ ...askerOf(options), serverName, promptName, arguments: args });
+    return this.#parts.gate.getPrompt({ ...askerOf(options), serverName, promptName, arguments: args });
   }
 
   /**
@@ -365,7 +296,7 @@ export class McpHub {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
    */
   readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#gate.readResource({ ...askerOf(options), serverName, uri });
+    return this.#parts.gate.readResource({ ...askerOf(options), serverName, uri });
   }
 
   /**
@@ -375,17 +306,17 @@ export class McpHub {
    * @throws {McpConnectionError} when the server does not answer.
    */
   listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...askerOf(options), serverName, key: "prompts" });
+    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "prompts" });
   }
 
   /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
   listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...askerOf(options), serverName, key: "resources" });
+    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "resources" });
   }
 
   /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
   listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#gate.list({ ...askerOf(options), serverName, key: "resourceTemplates" });
+    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "resourceTemplates" });
   }
 
   /**
@@ -393,56 +324,56 @@ export class McpHub {
    * no events.
    */
   async getClient(serverName: string): Promise<Client> {
-    return (await this.#pool.connection(serverName).session()).client;
+    return (await this.pool.connection(serverName).session()).client;
   }
 
   /** Calls `listener` at each event of that name. Returns a function that ends this. */
   on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
-    return this.#events.on(name, listener);
+    return this.events.on(name, listener);
   }
 
   /** @internal Events, for the faces. */
   get events(): HubEvents {
-    return this.#events;
+    return this.#parts.events;
   }
 
   /** @internal What an agent may see. @throws {McpConfigError} for a server that is not configured. */
   views(options: ViewOptions): Views {
     for (const serverName of options.servers ?? []) {
-      if (this.#pool.connections.has(serverName)) continue;
+      if (this.pool.connections.has(serverName)) continue;
       throw new McpConfigError(
-        `"servers" names "${serverName}", which is not configured. Servers: ${[...this.#pool.connections.keys()].join(", ")}.`,
+        `"servers" names "${serverName}", which is not configured. Servers: ${[...this.pool.connections.keys()].join(", ")}.`,
       );
     }
     const { servers } = this.#settings;
     const stateOf: StateOf = (serverName) => {
-      const { state, unavailableUntilMs } = this.#pool.connections.get(serverName)!;
+      const { state, unavailableUntilMs } = this.pool.connections.get(serverName)!;
       return unavailableUntilMs === undefined ? state.kind : "unavailable";
     };
-    return new Views({ catalog: this.#catalog, servers, stateOf, policyOf: () => this.#policy }, options);
+    return new Views({ catalog: this.#parts.catalog, servers, stateOf, policyOf: () => this.#parts.policy.current }, options);
   }
 
   /** @internal Tools as they are bound. */
   get tools(): BoundTools {
-    return this.#tools;
+    return this.#parts.tools;
   }
 
   /** @internal Decides about operations and writes the audit. */
   get permits(): Permits {
-    return this.#permits;
+    return this.#parts.permits;
   }
 
   /** @internal What would be sent for a call, and what the policy says of it. */
   judge(request: CallRequest): Promise<JudgedCall> {
-    return this.#gate.judge(request, "review");
+    return this.#parts.gate.judge(request, "review");
   }
 
   /** @internal Takes what is remembered of servers that are not known yet, once. */
   async recall(): Promise<void> {
-    await this.#snapshots?.load((serverName, snapshot) => {
-      if (this.#catalog.server(serverName) !== undefined) return;
-      this.#catalog.setServer(serverName, snapshot, true);
-      this.#search.update();
+    await this.#parts.snapshots?.load((serverName, snapshot) => {
+      if (this.#parts.catalog.server(serverName) !== undefined) return;
+      this.#parts.catalog.setServer(serverName, snapshot, true);
+      this.#parts.search.update();
     });
   }
 
@@ -453,7 +384,7 @@ export class McpHub {
 
   /** @internal The connections, for the faces. */
   get pool(): ConnectionPool {
-    return this.#pool;
+    return this.#parts.pool;
   }
 }
 
@@ -467,17 +398,4 @@ interface WrappedParts {
 /** Only what a caller may say: an approval is not. */
 function askerOf({ context, signal, onAsk }: OperationOptions): Asker {
   return { context, signal, onAsk };
-}
-
-/**
- * A value as it would be sent: what is decided about is then what is sent.
- *
- * @throws {McpProtocolError} for what is no JSON.
- */
-function plainJson(value: unknown): unknown {
-  try {
-    return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as unknown);
-  } catch (cause) {
-    throw new McpProtocolError("INVALID_ARGUMENTS", `The arguments are no JSON: ${messageOf(cause)}.`, { cause });
-  }
 }

@@ -4,7 +4,7 @@ import { checkArguments, describeParameters } from "../catalog/checkArguments.js
 import { withOwnKeys } from "../catalog/legalKeys.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import { McpProtocolError } from "../errors.js";
+import { McpProtocolError, messageOf } from "../errors.js";
 import type { Operation } from "../policy/operation.js";
 
 /** The operation of calling a tool. */
@@ -34,4 +34,17 @@ export function checked(entry: ToolEntry, args: unknown): Record<string, unknown
     );
   }
   return args as Record<string, unknown>;
+}
+
+/**
+ * A value as it would be sent: what is decided about is then what is sent.
+ *
+ * @throws {McpProtocolError} for what is no JSON.
+ */
+export function plainJson(value: unknown): unknown {
+  try {
+    return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as unknown);
+  } catch (cause) {
+    throw new McpProtocolError("INVALID_ARGUMENTS", `The arguments are no JSON: ${messageOf(cause)}.`, { cause });
+  }
 }

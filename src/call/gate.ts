@@ -244,7 +244,8 @@ export class Gate {
     return { server, connection };
   }
 
-  async #lookUp({ serverName, toolName, signal, ...asker }: CallRequest): Promise<ToolEntry> {
+  async #lookUp(request: CallRequest): Promise<ToolEntry> {
+    const { serverName, toolName, signal } = request;
     const { connection } = this.#server(serverName);
     const { catalog, permits } = this.#parts;
     // A server that is opened on demand has no entries yet, or remembered ones; any other that is not there says why.
@@ -252,7 +253,7 @@ export class Gate {
     const entry = catalog.toolOf(serverName, toolName);
     if (entry !== undefined) return entry;
     // Which tools there are is told to nobody who may not know.
-    const isKnown = (other: ToolEntry): boolean => !permits.decide(callOf(other, undefined), asker).isHidden;
+    const isKnown = (other: ToolEntry): boolean => !permits.decide(callOf(other, undefined), request).isHidden;
     throw this.#unknownTool(serverName, toolName, (catalog.server(serverName)?.tools ?? []).filter(isKnown));
   }
 

@@ -44,6 +44,14 @@ export interface Wanted {
 
 type Answer = Pick<McpDecisions[string], "type" | "answeredBy">;
 
+/** Where nothing is decided and nobody reads the audit. */
+const OPEN: Decision = Object.freeze({
+  kind: "allow",
+  reason: "there is no policy",
+  decidedBy: "default",
+  class: "destructive",
+  isHidden: false,
+});
 const NOBODY: McpRunContext = Object.freeze({});
 
 /** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
@@ -58,6 +66,7 @@ export class Permits {
 
   /** What the policy in force says. */
   decide(operation: Operation, { context }: Asker): Decision {
+    if (this.#policyOf().isOpen && !this.#events.has("policy")) return OPEN;
     return this.#policyOf().decide(operation, context ?? NOBODY);
   }
 

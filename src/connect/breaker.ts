@@ -23,6 +23,8 @@ export class Breaker {
   readonly #settings: BreakerSettings;
   #policy!: CircuitBreakerPolicy;
   #openUntilMs = 0;
+  /** No failure since the last success. */
+  #isClean = true;
 
   constructor(settings: BreakerSettings) {
     this.#settings = settings;
@@ -42,6 +44,7 @@ export class Breaker {
    */
   async guard<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
     if (this.openUntilMs !== undefined) throw new BreakerOpen();
+    if (this.#isClean) return this.#guardClean(attempt, countsAsFailure);
     // An error that says nothing about the connection is a success to the breaker, so it is carried past it.
     const outcome = await this.#policy.execute(async () => {
       try {
@@ -51,13 +54,28 @@ export class Breaker {
         return { error };
       }
     });
+    this.#isClean = true;
     if ("error" in outcome) throw outcome.error;
     return outcome.value;
+  }
+
+  /** As long as nothing failed there is nothing to write down of a success. */
+  async #guardClean<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (countsAsFailure(error)) {
+        this.#isClean = false;
+        await this.#policy.execute(() => Promise.reject(error as Error)).catch(() => undefined);
+      }
+      throw error;
+    }
   }
 
   /** Forgets all failures. */
   reset(): void {
     const { failures, openMs } = this.#settings;
+    this.#isClean = true;
     this.#policy = circuitBreaker(
       handleWhen(() => true),
       { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failures) },

@@ -2,12 +2,20 @@ import pLimit from "p-limit";
 
 import { DEFAULTS } from "../config/defaults.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import { McpNotFoundError } from "../errors.js";
+import { McpNotFoundError, type McpMiddlewareError } from "../errors.js";
 import { within } from "./abort.js";
 import { Connection, type Listing } from "./connection.js";
 import type { State } from "./connectionState.js";
 import type { OpenSession } from "./session.js";
 import type { ListDiff, SideKey } from "./sideLists.js";
+
+/** What `connect()` of a hub achieved. */
+export interface ConnectReport {
+  /** Names of the servers that are connected now. */
+  readonly connected: readonly string[];
+  /** The servers that are not, each with its error. */
+  readonly failed: readonly { readonly serverName: string; readonly error: McpMiddlewareError }[];
+}
 
 /** What a pool tells its hub, by server. */
 export interface PoolEvents {
@@ -88,6 +96,24 @@ export class ConnectionPool {
   start(serverName: string): Promise<void> {
     if (!this.#startedAt.has(serverName)) this.#startedAt.set(serverName, performance.now());
     return this.connection(serverName).connect();
+  }
+
+  /**
+   * Opens servers and waits until each is connected or failed; disabled ones are left out.
+   *
+   * @throws {McpNotFoundError} for a server that is not configured.
+   */
+  async startAll(serverNames: readonly string[]): Promise<ConnectReport> {
+    const enabled = serverNames.filter((serverName) => this.connection(serverName).state.kind !== "disabled");
+    const results = await Promise.allSettled(enabled.map((serverName) => this.start(serverName)));
+    const connected: string[] = [];
+    const failed: { serverName: string; error: McpMiddlewareError }[] = [];
+    results.forEach((result, position) => {
+      const serverName = enabled[position]!;
+      if (result.status === "fulfilled") connected.push(serverName);
+      else failed.push({ serverName, error: result.reason as McpMiddlewareError });
+    });
+    return { connected, failed };
   }
 
   /** Opens servers that are still idle, in the background. */

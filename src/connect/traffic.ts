@@ -81,7 +81,8 @@ export class Traffic {
       }
     });
     this.#running.add(turn);
-    turn.finally(() => this.#running.delete(turn)).catch(() => undefined);
+    const done = (): void => void this.#running.delete(turn);
+    turn.then(done, done);
     return rejectOnAbort(turn, signal);
   }
 
@@ -170,14 +171,14 @@ export class Traffic {
     return session === undefined ? rejectOnAbort(this.#parts.session(), signal) : Promise.resolve(session);
   }
 
-  async #track<Value>(session: Session, request: Promise<Value>): Promise<Value> {
+  #track<Value>(session: Session, request: Promise<Value>): Promise<Value> {
     const sent = this.#sent.get(session) ?? new Set();
     this.#sent.set(session, sent.add(request));
-    try {
-      return await request;
-    } finally {
+    const done = (): void => {
       sent.delete(request);
-      if (sent.size === 0) this.#sent.delete(session);
-    }
+      if (sent.size === 0 && this.#sent.get(session) === sent) this.#sent.delete(session);
+    };
+    request.then(done, done);
+    return request;
   }
 }

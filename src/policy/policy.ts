@@ -10,6 +10,7 @@ import {
   type PolicyRules,
   type ToolClass,
 } from "../config/policySchema.js";
+import type { GovernSettings } from "../config/policySettings.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import { Requirements, type Audience } from "./audience.js";
@@ -64,6 +65,8 @@ interface GovernedServer {
 export class Policy {
   /** Equal keys mean equal rules, in every process. A function is not part of it. */
   readonly key: string;
+  /** True when everything is allowed to everybody, so that nothing need be decided. */
+  readonly isOpen: boolean;
   /** What `policy` events hold of arguments. */
   readonly audit: "digest" | "arguments";
   readonly #rules: Rules;
@@ -91,6 +94,8 @@ export class Policy {
       governed.flatMap(({ settings: { govern } }) => (govern.workspaces === undefined ? [] : [govern.workspaces])),
       governed.flatMap(({ settings: { govern }, overrides }) => [govern.scopes, ...overrides.scopeLists()]).filter(isNotEmpty),
     );
+    this.isOpen =
+      decide === undefined && this.#rules.allowsAll && governed.every(({ settings: { govern } }) => isOpenServer(govern));
     this.key = digest(JSON.stringify([lists, governed.map(({ settings: { serverName, govern } }) => [serverName, govern])]));
   }
 
@@ -254,6 +259,10 @@ export class Policy {
       return broken(`failed: ${messageOf(error)}`);
     }
   }
+}
+
+function isOpenServer({ permission, overrides, scopes, workspaces }: GovernSettings): boolean {
+  return permission === "open" && Object.keys(overrides).length + scopes.length === 0 && workspaces === undefined;
 }
 
 const READING: Overriding = { class: "read", permission: undefined, scopes: [] };

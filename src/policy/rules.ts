@@ -64,6 +64,11 @@ export class Rules {
     return { kind: this.default, rule: undefined };
   }
 
+  /** True when no rule and no default says anything but allow. */
+  get allowsAll(): boolean {
+    return this.default === "allow" && this.#patterns.every(([decision, { length }]) => decision === "allow" || length === 0);
+  }
+
   /** True when a rule or the default can deny an operation of that kind. */
   canDeny(kind: Operation["kind"]): boolean {
     if (this.default === "deny") return true;

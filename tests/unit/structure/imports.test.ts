@@ -13,6 +13,7 @@ const ROOMS = [
   "disclose",
   "call",
   "input",
+  "hubParts",
   "hub",
   "callRouter",
   "disclosure",

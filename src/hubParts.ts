@@ -1,0 +1,79 @@
+import { tellNotification, tellState } from "./call/adapterCallbacks.js";
+import { BoundTools } from "./call/boundTools.js";
+import { Gate } from "./call/gate.js";
+import { Permits } from "./call/permits.js";
+import { Catalog } from "./catalog/catalog.js";
+import { Snapshots } from "./catalog/snapshots.js";
+import { takeListing } from "./catalog/takeListing.js";
+import { ToolSearch } from "./catalog/toolSearch.js";
+import type { HubSettings, ServerSettings } from "./config/settings.js";
+import { fileStore } from "./connect/fileStore.js";
+import { openManaged } from "./connect/openManaged.js";
+import { ConnectionPool } from "./connect/pool.js";
+import type { OpenSession } from "./connect/session.js";
+import { messageOf } from "./errors.js";
+import { HubEvents } from "./events.js";
+import { Policy } from "./policy/policy.js";
+
+/** What a hub is made of. */
+export interface HubParts {
+  readonly events: HubEvents;
+  readonly catalog: Catalog;
+  readonly search: ToolSearch;
+  readonly snapshots: Snapshots | undefined;
+  /** The policy in force; another one may take its place. */
+  readonly policy: { current: Policy };
+  readonly permits: Permits;
+  readonly pool: ConnectionPool;
+  readonly gate: Gate;
+  readonly tools: BoundTools;
+}
+
+/**
+ * Makes the parts of a hub and joins them: what a connection lists goes into the catalog, what the gate calls goes to the
+ * connection. No I/O.
+ *
+ * @param openWrapped - How servers of a wrapped client are reached.
+ * @throws {McpConfigError} for a policy that cannot be read.
+ */
+export function makeHubParts(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenSession): HubParts {
+  const events = new HubEvents(settings.warnings);
+  const catalog = new Catalog(settings);
+  const search = new ToolSearch({
+    catalog,
+    embeddings: settings.embeddings,
+    rerank: settings.rerank,
+    onError: (error) => events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`),
+  });
+  const snapshots = snapshotsOf(settings, events);
+  const policy = { current: new Policy(settings, settings.policy) };
+  const permits = new Permits(() => policy.current, events);
+  const pool = new ConnectionPool({
+    settings,
+    open: openWrapped ?? ((server) => openManaged(server, settings.secretResolver)),
+    isWrapped: openWrapped !== undefined,
+    events: {
+      onState: (serverName, state) => tellState(settings, serverName, state, events),
+      onListed: (server, listing) => {
+        const isChanged = takeListing(catalog, events, server, listing);
+        snapshots?.save(server.serverName, catalog.server(server.serverName)!.snapshot);
+        if (isChanged) search.update();
+        return isChanged;
+      },
+      onListChanged: (serverName, kind, diff) => events.emit("catalog", { serverName, kind, ...diff }),
+      onRefreshFailed: (serverName, error) => events.warn("REFRESH_FAILED", messageOf(error), serverName),
+      onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
+    },
+  });
+  const gate = new Gate({ settings, catalog, permits, events, connectionOf: (serverName) => pool.connections.get(serverName) });
+  return { events, catalog, search, snapshots, policy, permits, pool, gate, tools: new BoundTools(settings.servers, gate) };
+}
+
+function snapshotsOf(settings: HubSettings, events: HubEvents): Snapshots | undefined {
+  const { snapshotStore } = settings;
+  if (snapshotStore === undefined) return undefined;
+  const store = typeof snapshotStore === "string" ? fileStore(snapshotStore) : snapshotStore;
+  return new Snapshots(store, settings, (error) =>
+    events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`),
+  );
+}
