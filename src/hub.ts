@@ -175,7 +175,7 @@ export class McpHub {
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    this.#closing ??= this.pool.close(options.drainMs);
+    this.#closing ??= this.pool.close(options.drainMs).then(() => this.#parts.snapshots?.settled());
     return this.#closing;
   }
 

@@ -15,6 +15,7 @@ export class Snapshots {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #onFailed: (error: unknown) => void;
   readonly #stored = new Map<string, string>();
+  readonly #writing = new Set<Promise<void>>();
   #loading: Promise<void> | undefined;
 
   /** @param onFailed - Told when the store fails; servers are then known when they are opened. */
@@ -35,9 +36,27 @@ export class Snapshots {
     const content = { v: VERSION, tools, instructions, serverInfo };
     const mark = digest(JSON.stringify(content));
     if (this.#stored.get(serverName) === mark) return;
+    const before = this.#stored.get(serverName);
     this.#stored.set(serverName, mark);
     const entry: [string, unknown] = [this.#key(serverName), content];
-    withinMs(this.#store.mset([entry]), STORE_WAIT_MS, "snapshotStore").catch(this.#onFailed);
+    const writing = withinMs(
+      Promise.resolve().then(() => this.#store.mset([entry])),
+      STORE_WAIT_MS,
+      "snapshotStore",
+    )
+      .catch((error: unknown) => {
+        // It is tried again with the next listing.
+        if (before === undefined) this.#stored.delete(serverName);
+        else this.#stored.set(serverName, before);
+        this.#onFailed(error);
+      })
+      .finally(() => this.#writing.delete(writing));
+    this.#writing.add(writing);
+  }
+
+  /** Waits for what is being kept. Never rejects. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writing);
   }
 
   async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {

@@ -27,6 +27,7 @@ export function linkSignal(signal: AbortSignal): LinkedSignal {
 
 /** Waits, without keeping the process alive. Rejects with the abort reason when the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
   const waiting = new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, ms);
     timer.unref();

@@ -1,4 +1,11 @@
-import { circuitBreaker, CircuitState, ConsecutiveBreaker, handleWhen, type CircuitBreakerPolicy } from "cockatiel";
+import {
+  circuitBreaker,
+  CircuitState,
+  ConsecutiveBreaker,
+  handleWhen,
+  isBrokenCircuitError,
+  type CircuitBreakerPolicy,
+} from "cockatiel";
 
 /** How a breaker opens and closes. */
 export interface BreakerSettings {
@@ -46,13 +53,17 @@ export class Breaker {
     if (this.openUntilMs !== undefined) throw new BreakerOpen();
     if (this.#isClean) return this.#guardClean(attempt, countsAsFailure);
     // An error that says nothing about the connection is a success to the breaker, so it is carried past it.
-    const outcome = await this.#policy.execute(async () => {
+    const guarded = this.#policy.execute(async () => {
       try {
         return { value: await attempt() };
       } catch (error) {
         if (countsAsFailure(error)) throw error;
         return { error };
       }
+    });
+    const outcome = await guarded.catch((error: unknown) => {
+      // One that waited for a probe which failed.
+      throw isBrokenCircuitError(error) ? new BreakerOpen() : error;
     });
     this.#isClean = true;
     if ("error" in outcome) throw outcome.error;

@@ -4,7 +4,15 @@ import type { ReopenSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
 import type { BreakerSettings } from "./breaker.js";
-import { closedError, listError, lostError, openBreakerError, reconnectingError, timeoutError } from "./connectionErrors.js";
+import {
+  closedError,
+  listError,
+  lostError,
+  openBreakerError,
+  reconnectingError,
+  timeoutError,
+  openedAnewError,
+} from "./connectionErrors.js";
 import type { State } from "./connectionState.js";
 import { listPages, type ListKey, type RawList } from "./listPages.js";
 import { ListWatch } from "./listWatch.js";
@@ -53,6 +61,8 @@ export interface ConnectionParts {
 
 /** A connection that stood so long is well, even if it brought nothing. */
 const STEADY_MS = 30_000;
+/** So often a request looks again for a session while the server is opened anew by others. */
+const MAX_LOOKS = 5;
 
 /** One server's connection: opened once for all who ask at the same time, watched, opened again, closed. */
 export class Connection {
@@ -137,11 +147,10 @@ export class Connection {
     const state = this.state;
     this.#traffic.reset();
     this.#barrenLosses = 0;
-    if (state.kind === "connecting") {
-      await state.done.catch(() => undefined);
-    } else if (state.kind === "reconnecting") {
+    if (state.kind === "connecting" || state.kind === "reconnecting") {
+      // At once: what is under way may hang.
       this.#become({ kind: "idle" });
-      state.abort.abort(this.#unavailable());
+      state.abort.abort(openedAnewError(this.#parts.settings.serverName));
     } else if (state.kind === "connected") {
       this.#become({ kind: "idle" });
       await this.#end(state.session);
@@ -162,12 +171,16 @@ export class Connection {
    * @throws {McpMiddlewareError} when the server is failed, waits for the next attempt, is disabled or closed.
    */
   async session(): Promise<Session> {
-    const before = this.state;
-    if (before.kind === "idle" || before.kind === "connecting" || this.#isDue(before)) await this.connect();
-    else if (before.kind === "reconnecting") await before.trying?.catch(() => undefined);
-    const { state } = this;
-    if (state.kind !== "connected") throw this.#unavailable();
-    return state.session;
+    // While it is waited for, someone may open it anew: then that is waited for.
+    for (let look = 0; look < MAX_LOOKS; look += 1) {
+      const { state } = this;
+      if (state.kind === "connected") return state.session;
+      if (state.kind === "idle" || this.#isDue(state)) await this.connect();
+      else if (state.kind === "connecting") await state.done.catch(() => undefined);
+      else if (state.kind === "reconnecting" && state.trying !== undefined) await state.trying.catch(() => undefined);
+      else break;
+    }
+    throw this.#unavailable();
   }
 
   /** Runs a request with the session; see {@link Traffic.run}. */
@@ -187,7 +200,8 @@ export class Connection {
   /** Lists again in the background when the last listing is older than `ttlMs` and the server announces no changes. */
   refreshIfOld(ttlMs: number): void {
     const state = this.state;
-    if (state.kind === "connected" && !state.session.announces("tools")) this.#tools.refreshIfOlderThan(ttlMs);
+    if (state.kind !== "connected" || (state.session.announces("tools") && !this.#tools.isOutdated)) return;
+    this.#tools.refreshIfOlderThan(ttlMs);
   }
 
   /**
@@ -251,11 +265,12 @@ export class Connection {
       session = await open(abort.signal, {
         onNotification: (method, params) => this.#notified(method, params),
         onEnd: () => session !== undefined && this.#lose(session),
-        onTrouble: (error) => session !== undefined && this.#traffic.check(session, error),
+        onTrouble: (error) => session !== undefined && this.#traffic.trouble(session, error),
       });
       const listing = await this.#list(session, abort.signal);
       outer.throwIfAborted();
       events.onListed(listing);
+      outer.throwIfAborted();
       this.#traffic.hasBrought = false;
       this.lists.expire();
       this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
@@ -298,7 +313,6 @@ export class Connection {
   }
 
   #notified(method: string, params: Readonly<Record<string, unknown>>): void {
-    this.#traffic.hasBrought = true;
     if (method === "notifications/tools/list_changed") {
       if (this.#state.kind === "connected") this.#tools.announced();
       else this.#isAnnouncedEarly = true;
@@ -389,6 +403,7 @@ export class Connection {
     if (state.kind === "failed" || state.kind === "needs-auth") {
       return untilMs === undefined ? state.error : openBreakerError(serverName, untilMs, state.error);
     }
-    return closedError(serverName, state.kind === "disabled" ? "disabled" : "closed");
+    if (state.kind === "disabled" || state.kind === "closed") return closedError(serverName, state.kind);
+    return openedAnewError(serverName);
   }
 }

@@ -56,6 +56,11 @@ export function openBreakerError(
   );
 }
 
+/** It is being opened anew by someone else. */
+export function openedAnewError(serverName: string): McpConnectionError {
+  return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being opened anew. Try again.`, { serverName });
+}
+
 /** It was closed, or is not to be opened. */
 export function closedError(serverName: string, kind: "disabled" | "closed"): McpConnectionError {
   const why = kind === "disabled" ? 'is disabled ("enabled": false)' : "is closed: the hub was closed";

@@ -27,6 +27,9 @@ export const TOO_LARGE = "it sent a message larger than 10 MB";
 
 /** Statuses with which servers answer a request of a session they do not know; but for 404 the text has to say so. */
 const LOST_SESSION_STATUSES: readonly number[] = [400, 401, 403, 410, 503];
+const TRANSPORT_CODES: readonly number[] = [-32_000, -32_001, -32_600];
+const ANSWERS_SESSION_LOST =
+  /^(MCP error -\d+: )*(bad request: |not found: )?((no valid|unknown|invalid|expired|missing) (mcp )?session|(mcp )?session (id )?(was )?(not found|unknown|invalid|expired|terminated|does not exist))/i;
 const SAYS_SESSION_LOST =
   /session[^.]{0,40}(not found|unknown|invalid|expired|missing|terminated|closed|no longer|does ?n.t exist|not exist|not initiali[sz]ed)|(unknown|invalid|expired|no valid|no such|missing)[^.]{0,20}session/i;
 
@@ -78,11 +81,9 @@ function isSessionLost(error: unknown, session: Session | undefined): boolean {
   const status = httpStatus(error);
   if (status === 404) return true;
   if (status !== undefined) return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error));
+  // A tool may speak of a session of its own, and may have run: only the words of a transport count.
   return (
-    isRpcError(error) &&
-    !isOwnTimeout(error) &&
-    error.code !== Number(ErrorCode.ConnectionClosed) &&
-    SAYS_SESSION_LOST.test(error.message)
+    isRpcError(error) && !isOwnTimeout(error) && TRANSPORT_CODES.includes(error.code) && ANSWERS_SESSION_LOST.test(error.message)
   );
 }
 

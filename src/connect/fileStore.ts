@@ -1,16 +1,26 @@
+import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 
-import pLimit from "p-limit";
+import pLimit, { type LimitFunction } from "p-limit";
 
 import type { SnapshotStore } from "../config/hubSchema.js";
+
+/** One writer at a time for each file, whichever hub writes. */
+const locks = new Map<string, LimitFunction>();
+
+function lockOf(path: string): LimitFunction {
+  const known = locks.get(path) ?? pLimit(1);
+  locks.set(path, known);
+  return known;
+}
 
 /**
  * A store in one JSON file. Written whole and put in place at once, so that a reader never sees half of it; two
  * processes that write at the same time lose at most what one of them wrote.
  */
 export function fileStore(path: string): SnapshotStore {
-  const lock = pLimit(1);
+  const lock = lockOf(resolve(path));
   const read = async (): Promise<Record<string, unknown>> => {
     try {
       const content: unknown = JSON.parse(await readFile(path, "utf8"));
@@ -30,7 +40,7 @@ export function fileStore(path: string): SnapshotStore {
         // A file that cannot be read is of no use: it is written anew.
         const content = await read().catch((): Record<string, unknown> => ({}));
         await mkdir(dirname(path), { recursive: true });
-        const next = `${path}.${process.pid}.new`;
+        const next = `${path}.${randomUUID()}.new`;
         await writeFile(next, JSON.stringify({ ...content, ...Object.fromEntries(entries) }), { mode: 0o600 });
         await rename(next, path);
       }),

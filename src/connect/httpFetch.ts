@@ -11,12 +11,14 @@ export interface FetchEvents {
   readonly onStreamEnd: (requestId: string | number, isResumable: boolean) => void;
   /** The server's standing stream was given up: notifications do not come any more. */
   readonly onStreamGivenUp: () => void;
+  /** A stream that ended amid answers cannot be taken up again: they will never come. */
+  readonly onResumeRefused: () => void;
 }
 
 /** A standing stream that is opened so often without bringing anything is given up. */
 const MAX_BARREN_OPENS = 5;
-/* What the SDK waits itself before it opens a stream again. */
-const SDK_WAIT_MS = 1_000;
+/** Milliseconds between two openings of a standing stream, at least. */
+const MIN_PAUSE_MS = 100;
 const EVENT_STREAM = "text/event-stream";
 
 /**
@@ -29,14 +31,20 @@ const EVENT_STREAM = "text/event-stream";
  */
 export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetch): FetchLike {
   let barrenOpens = 0;
+  let openedAtMs = 0;
   return async (url, init = {}) => {
     const isStanding = (init.method ?? "GET") === "GET" && new Headers(init.headers).get("accept") === EVENT_STREAM;
     if (isStanding) {
       if (barrenOpens >= MAX_BARREN_OPENS) {
         events.onStreamGivenUp();
+        events.onResumeRefused();
         return notOffered();
       }
-      if (barrenOpens > 1) await sleep(Math.max(0, backoffMs(barrenOpens) - SDK_WAIT_MS), init.signal ?? undefined);
+      // Whatever pause the server asks for.
+      const pauseMs = barrenOpens > 1 ? backoffMs(barrenOpens) : MIN_PAUSE_MS;
+      const waitMs = openedAtMs + pauseMs - Date.now();
+      if (openedAtMs > 0 && waitMs > 0) await sleep(waitMs, init.signal ?? undefined);
+      openedAtMs = Date.now();
       barrenOpens += 1;
     }
     const linked = init.signal === undefined || init.signal === null ? undefined : linkSignal(init.signal);
@@ -47,6 +55,7 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
       linked?.unlink();
       throw error;
     }
+    if (isStanding && !response.ok) events.onResumeRefused();
     const isStream = response.headers.get("content-type")?.toLowerCase().startsWith(EVENT_STREAM) === true;
     if (isStanding && response.ok && !isStream) {
       linked?.unlink();
@@ -58,7 +67,7 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
     if (requestId !== undefined) events.onSent(requestId);
     return watched(response, {
       onText: (text) => {
-        if (isStanding && /^data:/m.test(text)) barrenOpens = 0;
+        if (isStanding && /^data:[ \t]*\S/m.test(text)) barrenOpens = 0;
       },
       onEnd: (isResumable) => {
         linked?.unlink();

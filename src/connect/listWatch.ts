@@ -1,3 +1,5 @@
+import { backoffMs } from "./backoff.js";
+
 /** What a {@link ListWatch} is made of. */
 export interface ListWatchParts {
   /** Lists again and hands the result on. Says whether anything changed. */
@@ -14,6 +16,8 @@ const MAX_PAUSE_MS = 5_000;
 const QUIET_MS = 1_000;
 /** A server may announce a change before its list shows it: after so long it is listed once more. */
 const SECOND_LOOK_MS = 500;
+/** So often an announced change is tried to be listed again, with growing waits; then by age. */
+const MAX_RETRIES = 5;
 
 /** Keeps a list of a server fresh: lists again when it is announced, asked for, or old; one listing at a time. */
 export class ListWatch {
@@ -23,14 +27,21 @@ export class ListWatch {
   #timer: NodeJS.Timeout | undefined;
   #isStale = false;
   #pauseMs = DEBOUNCE_MS;
+  #failures = 0;
 
   constructor(parts: ListWatchParts) {
     this.#parts = parts;
   }
 
+  /** True when a change was announced and listing it failed. */
+  get isOutdated(): boolean {
+    return this.#failures > 0;
+  }
+
   /** It was listed just now, by other means. */
   listed(): void {
     this.#listedAtMs = Date.now();
+    this.#failures = 0;
   }
 
   /** The server announced a change: a burst of announcements leads to one listing after it, one without end to few. */
@@ -80,7 +91,11 @@ export class ListWatch {
         (isChanged) => {
           if (!isChanged && looksAgain && this.#timer === undefined && this.#parts.canList()) this.#later(SECOND_LOOK_MS, false);
         },
-        (error: unknown) => this.#parts.onFailed(error),
+        (error: unknown) => {
+          this.#parts.onFailed(error);
+          this.#failures += 1;
+          if (this.#failures <= MAX_RETRIES && this.#timer === undefined) this.#later(backoffMs(this.#failures), false);
+        },
       );
     }, ms);
     this.#timer.unref();
@@ -91,7 +106,7 @@ export class ListWatch {
     do {
       this.#isStale = false;
       isChanged = (await this.#parts.list()) || isChanged;
-      this.#listedAtMs = Date.now();
+      this.listed();
     } while (this.#isStale);
     return isChanged;
   }

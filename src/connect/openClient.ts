@@ -18,6 +18,7 @@ export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" 
 
 const TERMINATE_SESSION_MS = 1_000;
 const EXIT_WAIT_MS = 200;
+const CLOSE_MS = 3_000;
 const MAX_STDERR_LINES = 8;
 const PARSE_MS = 20;
 /** The client's word for an answer that came after its request was given up. */
@@ -47,7 +48,7 @@ export async function openClient(
     if (error instanceof SseError) {
       faults.brokenBecause ??= "its event stream ended";
       events.onEnd();
-    } else if (!STRAY_ANSWER.test(error.message)) events.onTrouble(error);
+    } else if (!tellsItsEnd(transport) && !STRAY_ANSWER.test(error.message)) events.onTrouble(error);
   };
   // The client keeps these for itself; this handler is called before its own.
   transport.onmessage = (message) => {
@@ -76,6 +77,11 @@ export async function openClient(
   }
 }
 
+/** Transports that close when the connection is gone; what else they report are stray lines. */
+function tellsItsEnd(transport: Transport): boolean {
+  return transport instanceof StdioTransport || transport instanceof WebSocketTransport;
+}
+
 /** What goes wrong on a connection that its transport does not say. */
 export class Faults implements FetchEvents {
   /** Why the connection is of no use any more, although it is not closed. */
@@ -85,6 +91,8 @@ export class Faults implements FetchEvents {
   /** Told of a request that will never be answered. */
   onUnanswered: (requestId: string | number) => void = () => undefined;
   readonly #open = new Set<string | number>();
+  /** Requests whose stream ended and is to be taken up again. */
+  readonly #suspended = new Set<string | number>();
 
   /** A request was sent whose answer comes in a stream. */
   onSent(requestId: string | number): void {
@@ -94,13 +102,25 @@ export class Faults implements FetchEvents {
   /** An answer arrived. */
   answered(requestId: string | number): void {
     this.#open.delete(requestId);
+    this.#suspended.delete(requestId);
   }
 
   onStreamEnd(requestId: string | number, isResumable: boolean): void {
     // What the stream brought last is still on its way through the parser.
     setTimeout(() => {
-      if (this.#open.delete(requestId) && !isResumable) this.onUnanswered(requestId);
+      if (!this.#open.has(requestId)) return;
+      if (isResumable) this.#suspended.add(requestId);
+      else this.#giveUp(requestId);
     }, PARSE_MS).unref();
+  }
+
+  onResumeRefused(): void {
+    for (const requestId of this.#suspended) this.#giveUp(requestId);
+  }
+
+  #giveUp(requestId: string | number): void {
+    this.#suspended.delete(requestId);
+    if (this.#open.delete(requestId)) this.onUnanswered(requestId);
   }
 
   onStreamGivenUp(): void {
@@ -118,7 +138,9 @@ function makeSession(client: Client, transport: Transport, secrets: readonly str
       await withinMs(transport.terminateSession(), TERMINATE_SESSION_MS);
     }
     // The client lets go of its transport when a handshake fails, so both are closed.
-    await Promise.allSettled([client.close(), transport.close()]);
+    const closings = [() => client.close(), () => transport.close()].map((end) => Promise.resolve().then(end));
+    // A transport of the user's own may never end.
+    await withinMs(Promise.allSettled(closings), CLOSE_MS);
   };
   return {
     client,

@@ -53,7 +53,8 @@ export class SideLists {
    */
   async get(key: SideKey): Promise<RawList> {
     const kept = this.#of(key);
-    const isFresh = this.#parts.isAnnounced(key) || Date.now() - kept.listedAtMs < this.#parts.ttlMs;
+    const isYoung = Date.now() - kept.listedAtMs < this.#parts.ttlMs;
+    const isFresh = kept.listedAtMs > 0 && !kept.watch.isOutdated && (this.#parts.isAnnounced(key) || isYoung);
     if (kept.list === undefined || !isFresh) await kept.watch.refresh();
     return kept.list!;
   }
@@ -61,10 +62,8 @@ export class SideLists {
   /** A notification came: lists that are kept are made anew when it announces a change of them. */
   notified(method: string): void {
     const keys = Object.hasOwn(ANNOUNCED, method) ? ANNOUNCED[method]! : [];
-    for (const key of keys) {
-      const kept = this.#kept.get(key);
-      if (kept?.list !== undefined) kept.watch.announced();
-    }
+    // Also while the first listing is under way: it may have missed the change.
+    for (const key of keys) this.#kept.get(key)?.watch.announced();
   }
 
   /** The connection is another one: what is kept may be old. */

@@ -96,6 +96,19 @@ export class StdioTransport implements Transport {
       detached: process.platform !== "win32",
       windowsHide: true,
     });
+    const spawned = new Promise<void>((resolve, reject) => {
+      child.once("spawn", () => {
+        watchGroup(child.pid!);
+        resolve();
+      });
+      // Attached before anything can go wrong: without a listener it would end the process.
+      child.on("error", (error) => {
+        this.#endReason ??= error.message;
+        reject(error);
+      });
+    });
+    // Out of file descriptors there is neither a process nor a pipe.
+    if (child.pid === undefined) return spawned;
     this.#child = child;
     child.stderr!.setEncoding("utf8").on("data", (text: string) => this.#keepStderr(text));
     child.stdout!.on("data", (chunk: Buffer) => this.#receive(chunk));
@@ -113,16 +126,7 @@ export class StdioTransport implements Transport {
       setTimeout(() => this.#ended(child), DRAIN_MS).unref();
     });
     child.once("close", () => this.#ended(child));
-    await new Promise<void>((resolve, reject) => {
-      child.once("spawn", () => {
-        watchGroup(child.pid!);
-        resolve();
-      });
-      child.on("error", (error) => {
-        this.#endReason ??= error.message;
-        reject(error);
-      });
-    });
+    await spawned;
   }
 
   /** Waits for the end of a child that is about to end, so that its reason is known. */
@@ -149,7 +153,13 @@ export class StdioTransport implements Transport {
     }
     // A failed write is told by the stream's "error" event; only a full pipe is waited for.
     if (stdin.write(serializeMessage(message))) return Promise.resolve();
-    return new Promise((resolve) => stdin.once("drain", resolve).once("close", resolve));
+    return new Promise((resolve) => {
+      const onFree = (): void => {
+        stdin.off("drain", onFree).off("close", onFree);
+        resolve();
+      };
+      stdin.once("drain", onFree).once("close", onFree);
+    });
   }
 
   close(): Promise<void> {

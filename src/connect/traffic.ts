@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from "p-limit";
 
 import type { ServerSettings } from "../config/settings.js";
-import { McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
+import { McpConnectionError, messageOf } from "../errors.js";
 import { rejectOnAbort, within } from "./abort.js";
 import { Breaker, BreakerOpen, type BreakerSettings } from "./breaker.js";
 import { closedError, openBreakerError } from "./connectionErrors.js";
@@ -24,6 +24,8 @@ export interface TrafficParts {
 const PING_MS = 5_000;
 /** Milliseconds for the answers that a server owes which has forgotten the session. */
 const ANSWER_MS = 1_000;
+/** Milliseconds between two looks for errors that come beside the requests. */
+const TROUBLE_PAUSE_MS = 5_000;
 const SESSION_UNKNOWN = "the server does not know the session any more";
 
 /** The requests to one server: a limited number at a time, past the breaker, and what their failures say about it. */
@@ -38,6 +40,7 @@ export class Traffic {
   readonly #sent = new Map<Session, Set<Promise<unknown>>>();
   #checking: Promise<void> | undefined;
   #isDraining = false;
+  #troubledAtMs = 0;
 
   constructor(parts: TrafficParts) {
     this.#parts = parts;
@@ -91,7 +94,10 @@ export class Traffic {
     // What the caller gave up says nothing about the server.
     const isGivenUp = (): boolean => signal?.aborted === true;
     try {
-      const value = await this.guarded(() => this.#track(session, request(session)), isGivenUp);
+      const value = await this.guarded(
+        () => this.#track(session, request(session)),
+        (error) => !isGivenUp() && this.#countsAsFailure(error, session),
+      );
       this.hasBrought = true;
       return value;
     } catch (cause) {
@@ -118,19 +124,35 @@ export class Traffic {
   }
 
   /** Runs an attempt past the breaker. @throws {McpConnectionError} `BREAKER_OPEN` in place of it. */
-  async guarded<Value>(attempt: () => Promise<Value>, isGivenUp = (): boolean => false): Promise<Value> {
+  async guarded<Value>(attempt: () => Promise<Value>, counts: (error: unknown) => boolean = isConnectFailure): Promise<Value> {
     try {
-      return await this.#breaker.guard(attempt, (error) => !isGivenUp() && this.#countsAsFailure(error));
+      return await this.#breaker.guard(attempt, counts);
     } catch (error) {
       if (error instanceof BreakerOpen) throw openBreakerError(this.#parts.settings.serverName, this.#breaker.openUntilMs);
       throw error;
     }
   }
 
-  #countsAsFailure(error: unknown): boolean {
-    if (McpMiddlewareError.isInstance(error)) return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
-    const failure = classifyFailure(error, this.#parts.current());
-    return failure === "transport" || failure === "timeout";
+  /**
+   * Whether a failed request counts for the breaker. However many requests one break takes with it, it counts once, and a
+   * lost session not at all: the series that opens it again does.
+   */
+  #countsAsFailure(error: unknown, session: Session): boolean {
+    switch (classifyFailure(error, session)) {
+      case "timeout":
+        return true;
+      case "transport":
+        return this.#checking === undefined && this.#parts.current() === session && session.endReason() === undefined;
+      default:
+        return false;
+    }
+  }
+
+  /** Something went wrong beside the requests: looks whether the server is still there, now and then. */
+  trouble(session: Session, error: Error): void {
+    if (Date.now() - this.#troubledAtMs < TROUBLE_PAUSE_MS) return;
+    this.#troubledAtMs = Date.now();
+    this.check(session, error);
   }
 
   /** Asks a server that may be gone for a sign of life, once at a time; without one the connection counts as lost. */
@@ -181,4 +203,8 @@ export class Traffic {
     request.then(done, done);
     return request;
   }
+}
+
+function isConnectFailure(error: unknown): boolean {
+  return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
 }

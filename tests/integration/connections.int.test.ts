@@ -452,6 +452,155 @@ describe("closing", () => {
   });
 });
 
+describe("what must not happen", () => {
+  it("one break that takes many calls with it opens the breaker", async () => {
+    const fixture = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
+    await hub.connect();
+    const calls = [1, 2, 3, 4, 5].map(() => hub.callTool("s", "slow", { ms: 10_000 }).catch(() => "broken"));
+    await until(() => fixture.stats.calls === 5, "the calls");
+    fixture.breakConnections();
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 5 }, () => "broken"));
+    await until(
+      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      "an answer",
+    );
+    expect(hub.status()[0]).not.toHaveProperty("unavailableUntil");
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("a child that speaks and dies at once is started without end", async () => {
+    const starts = join(folder, "starts");
+    const script = `
+      require("node:fs").appendFileSync(${JSON.stringify(starts)}, "x");
+      const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      require("node:readline").createInterface(process.stdin).on("line", (line) => {
+        const { id, method } = JSON.parse(line);
+        if (method === "initialize") answer(id, { protocolVersion: "2025-06-18", capabilities: { tools: {}, logging: {} }, serverInfo: { name: "d", version: "1" } });
+        if (method === "tools/list") {
+          answer(id, { tools: [] });
+          console.log(JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "ready" } }));
+          setTimeout(() => process.exit(1), 20);
+        }
+      });`;
+    const restart = { enabled: true, delayMs: 10, maxAttempts: 4 };
+    const hub = new McpHub({ mcpServers: { s: { command: process.execPath, args: ["-e", script], restart } }, ...QUICK });
+    await hub.connect();
+    await until(() => hub.status()[0]!.state === "failed", "the end of the series");
+    expect(readFileSync(starts, "utf8").length).toBeLessThanOrEqual(7);
+    await hub.close();
+  });
+
+  it("stray lines on stdout lead to pings without end", async () => {
+    const script = `
+      let pings = 0;
+      const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      require("node:readline").createInterface(process.stdin).on("line", (line) => {
+        const { id, method } = JSON.parse(line);
+        if (method === "initialize") answer(id, { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "d", version: "1" } });
+        if (method === "tools/list") answer(id, { tools: [{ name: "pings", inputSchema: { type: "object" } }] });
+        if (method === "ping") { pings += 1; answer(id, {}); }
+        if (method === "tools/call") answer(id, { content: [{ type: "text", text: String(pings) }] });
+        setTimeout(() => console.log("handled " + method), 5);
+      });`;
+    const hub = new McpHub({ mcpServers: { s: { command: process.execPath, args: ["-e", script] } }, ...QUICK });
+    for (let call = 0; call < 20; call += 1) expect((await hub.callTool("s", "pings")).content).toContain("\n0\n");
+    await hub.close();
+  });
+
+  it("a call that waits for an attempt fails because someone opens the server anew", async () => {
+    const fixture = await serveHttp({ delayMs: 100 });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
+    await hub.connect();
+    fixture.forgetSessions();
+    const calls = [1, 2, 3].map(() => hub.callTool("s", "echo", { text: "x" }));
+    await until(() => hub.status()[0]!.state === "reconnecting", "the loss");
+    await hub.reconnect("s");
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(["success", "success", "success"]);
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("reconnect waits for a connect that hangs, close for a wait", async () => {
+    const fixture = await serveHttp({ hang: true });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: { delayMs: 20_000 } } }, ...QUICK });
+    const first = hub.connect();
+    await until(() => fixture.stats.headers.length > 0, "the request");
+    delete fixture.options["hang"];
+    const startedAt = performance.now();
+    await hub.reconnect("s");
+    await first;
+    fixture.options["status"] = 500;
+    fixture.forgetSessions();
+    await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined);
+    await hub.close();
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await fixture.close();
+  });
+
+  it("prompts of before a restart are taken for those of now", async () => {
+    const fixture = await serveHttp({ prompts: [{ name: "old" }] });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    expect(await hub.listPrompts("s")).toEqual([{ name: "old" }]);
+    fixture.options["prompts"] = [{ name: "new" }];
+    fixture.forgetSessions();
+    await hub.reconnect("s");
+    expect(await hub.listPrompts("s")).toEqual([{ name: "new" }]);
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("an announced change is forgotten because its listing failed once", async () => {
+    const fixture = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    await hub.connect();
+    await until(() => fixture.stats.streams > 0, "the standing stream");
+    fixture.options["failList"] = true;
+    fixture.options["tools"] = [{ name: "brand_new", inputSchema: { type: "object" } }];
+    const { listTools } = fixture.stats;
+    await fixture.announce();
+    await until(() => fixture.stats.listTools > listTools, "the listing that fails");
+    delete fixture.options["failList"];
+    await until(() => hub.snapshot("s")!.tools.some(({ name }) => name === "brand_new"), "the next one");
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("a transport whose close() throws or never ends makes hub.close() hang or throw", async () => {
+    for (const end of [
+      () => new Promise<void>(() => undefined),
+      () => Promise.reject(new Error("no")),
+      () => {
+        throw new Error("no");
+      },
+    ]) {
+      const createTransport = async () => {
+        const [ours, theirs] = InMemoryTransport.createLinkedPair();
+        await makeServer({}).server.connect(theirs);
+        ours.close = end;
+        return ours;
+      };
+      const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK, closeTimeoutMs: 500 });
+      await hub.connect(undefined, { onFailure: "throw" });
+      const startedAt = performance.now();
+      await hub.close();
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+    }
+  });
+
+  it("large requests leave listeners on the pipe", async () => {
+    const warnings: string[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning.name);
+    process.on("warning", onWarning);
+    const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK });
+    for (let call = 0; call < 15; call += 1) await hub.callTool("s", "echo", { text: "x".repeat(300_000) });
+    await hub.close();
+    process.off("warning", onWarning);
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe("a host that does not close its hub", () => {
   it.each<[string, string, NodeJS.Signals | undefined]>([
     ["returns from its program", "return", undefined],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { InMemoryStore } from "@langchain/core/stores";
 import { createAgent } from "langchain";
 
-import { McpHub, mcpMiddleware, previewContext, type McpHubOptions } from "../../src/index.js";
+import { McpHub, mcpMiddleware, previewContext, type McpHubOptions, type SnapshotStore } from "../../src/index.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
 import { until } from "../support/servers.js";
@@ -91,6 +91,50 @@ describe("a snapshot store", () => {
     expect(warnings).toEqual(["SNAPSHOTS_FAILED"]);
     await until(() => readIfThere(snapshotStore).includes('"echo"'), "the new file");
     await broken.close();
+    await http.close();
+  });
+});
+
+describe("a store that is no good", () => {
+  it.each<[string, SnapshotStore]>([
+    [
+      "throws at once",
+      {
+        mget: () => {
+          throw new Error("no");
+        },
+        mset: () => {
+          throw new Error("no");
+        },
+      },
+    ],
+    ["rejects", { mget: () => Promise.reject(new Error("no")), mset: () => Promise.reject(new Error("no")) }],
+    [
+      "gives anything",
+      { mget: async () => [{ v: 1, tools: [{ name: "__proto__" }, 7, null, { name: "ok" }] }], mset: async () => undefined },
+    ],
+  ])("that %s costs no server", async (_name, snapshotStore) => {
+    const http = await serveHttp();
+    const hub = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
+    expect((await hub.connect()).connected).toEqual(["s"]);
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    await hub.close();
+    await http.close();
+  });
+
+  it("two hubs of one process write one file, and closing waits for what is written", async () => {
+    const http = await serveHttp();
+    const snapshotStore = fileOf();
+    const mcpServers = (name: string) => ({ [name]: { url: http.url } });
+    const hubs = ["a", "b", "c"].map((name) => new McpHub({ mcpServers: mcpServers(name), ...QUICK, snapshotStore }));
+    await Promise.all(hubs.map((hub) => hub.connect()));
+    await Promise.all(hubs.map((hub) => hub.close()));
+    const content = JSON.parse(readIfThere(snapshotStore)) as object;
+    expect(
+      Object.keys(content)
+        .map((key) => key.split(":")[1])
+        .sort(),
+    ).toEqual(["a", "b", "c"]);
     await http.close();
   });
 });

@@ -32,6 +32,9 @@ describe("a failed request", () => {
     ["a server's error of the same code", new McpError(-32001, "busy"), "answered"],
     ["a server's error", new McpError(-32602, "bad params"), "answered"],
     ["a server's error about a session of its own tool", new McpError(-32603, "The session has 3 tabs"), "answered"],
+    ["a tool's own session, after it ran", new McpError(-32603, "order booked, but the payment session has expired"), "answered"],
+    ["a tool's own session in other words", new McpError(-32000, "the browser session is closed"), "answered"],
+    ["SDK servers' words", new McpError(-32000, "Bad Request: No valid session ID provided"), "session-lost"],
     ["an answer that will not come", new McpError(-32000, UNANSWERED, UNANSWERED), "transport"],
     ["a failed fetch", new TypeError("fetch failed"), "transport"],
   ])("%s: says %s", (_name, error, failure) => {
@@ -65,6 +68,7 @@ describe("our fetch", () => {
       onSent: (id) => log.push(`sent ${id}`),
       onStreamEnd: (id, isResumable) => log.push(`end ${id} ${isResumable ? "resumable" : "for good"}`),
       onStreamGivenUp: () => log.push("given up"),
+      onResumeRefused: () => undefined,
     };
     return { log, events };
   }
