@@ -85,20 +85,20 @@ describe("what is denied whatever its arguments are", () => {
     }));
 
   it("is decided per context of the run, with derived parts shared by all who see the same", () =>
-    use({ server: { workspaces: ["/work/*"], overrides: { "drop_*": { scopes: ["admin"] } } } }, async ({ hub }) => {
+    use({ server: { workspaces: ["/projects/*"], overrides: { "drop_*": { scopes: ["admin"] } } } }, async ({ hub }) => {
       await hub.connect();
       const namesFor = async (context: McpRunContext): Promise<string[]> =>
         (await previewContext(hub, {}, {}, context)).listing.match(/mcp__wiki__\w+/g) ?? [];
       expect(await namesFor({})).toEqual([]);
-      expect(await namesFor({ workspace: "/work/a" })).toHaveLength(2);
-      expect(await namesFor({ workspace: "/work/a", scopes: ["admin"] })).toHaveLength(4);
+      expect(await namesFor({ workspace: "/projects/a" })).toHaveLength(2);
+      expect(await namesFor({ workspace: "/projects/a", scopes: ["admin"] })).toHaveLength(4);
       const views = hub.views({});
-      const first = views.of({ workspace: "/work/a" }).servers();
+      const first = views.of({ workspace: "/projects/a" }).servers();
       for (let index = 0; index < 100; index += 1) {
-        expect(views.of({ workspace: `/work/${index}`, scopes: [`s${index}`], user: index }).servers()).toBe(first);
+        expect(views.of({ workspace: `/projects/${index}`, scopes: [`s${index}`], user: index }).servers()).toBe(first);
       }
       await expect(hub.callTool("wiki", "put_page")).rejects.toMatchObject({ code: "POLICY_DENIED", isHidden: true });
-      expect(await hub.search("put_page", { context: { workspace: "/work/a" } })).toHaveLength(1);
+      expect(await hub.search("put_page", { context: { workspace: "/projects/a" } })).toHaveLength(1);
       expect(await hub.search("put_page")).toEqual([]);
     }));
 

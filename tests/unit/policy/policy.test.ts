@@ -289,11 +289,11 @@ describe("a policy function", () => {
 });
 
 describe("scopes and workspaces", () => {
-  const server = { scopes: ["crm"], overrides: { "admin_*": { scopes: ["admin"] } }, workspaces: ["/work/*"] };
+  const server = { scopes: ["crm"], overrides: { "admin_*": { scopes: ["admin"] } }, workspaces: ["/projects/*"] };
   const at = (context: McpRunContext, toolName = "t"): string => decide({ server }, call(toolName), context);
 
   it("are needed all, of the server and of the override", () => {
-    const workspace = "/work/a";
+    const workspace = "/projects/a";
     expect(at({ workspace, scopes: ["crm"] })).toBe("allow");
     expect(at({ workspace, scopes: ["admin"] })).toBe("deny");
     expect(at({ workspace })).toBe("deny");
@@ -303,10 +303,10 @@ describe("scopes and workspaces", () => {
   });
 
   it.each([
-    ["/work/a", "allow"],
-    ["/work/a/b", "allow"],
-    ["/work/a/", "allow"],
-    ["/work/../etc", "deny"],
+    ["/projects/a", "allow"],
+    ["/projects/a/b", "allow"],
+    ["/projects/a/", "allow"],
+    ["/projects/../etc", "deny"],
     ["/home/a", "deny"],
     ["", "deny"],
     [7, "deny"],
@@ -318,10 +318,10 @@ describe("scopes and workspaces", () => {
   it("give one key to all contexts for which the same holds", () => {
     const policy = policyOf({ server });
     const keyOf = (context: McpRunContext): string => policy.audienceOf(context).key;
-    expect(keyOf({ workspace: "/work/a", scopes: ["crm"], user: "a" })).toBe(
-      keyOf({ workspace: "/work/b", scopes: ["crm", "x"] }),
+    expect(keyOf({ workspace: "/projects/a", scopes: ["crm"], user: "a" })).toBe(
+      keyOf({ workspace: "/projects/b", scopes: ["crm", "x"] }),
     );
-    expect(keyOf({ workspace: "/work/a", scopes: ["crm"] })).not.toBe(keyOf({ workspace: "/work/a", scopes: ["admin"] }));
+    expect(keyOf({ workspace: "/projects/a", scopes: ["crm"] })).not.toBe(keyOf({ workspace: "/projects/a", scopes: ["admin"] }));
     expect(policyOf().audienceOf({ workspace: "/any", scopes: ["x"] }).key).toBe("");
   });
 });
