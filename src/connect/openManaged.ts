@@ -1,5 +1,6 @@
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 import type { ServerSettings } from "../config/settings.js";
 import { checkUrl, type TransportSettings } from "../config/transport.js";
@@ -32,7 +33,7 @@ export function openManaged(settings: ServerSettings, resolver: SecretResolver):
   if (transport.kind === "custom") {
     return async (signal, events) => {
       const made = await rejectOnAbort(Promise.resolve().then(transport.createTransport), signal);
-      return openClient(serverName, made, [], signal, events);
+      return openClient(serverName, withQuietClose(made), [], signal, events);
     };
   }
   return async (signal, events) => {
@@ -51,6 +52,23 @@ export function openManaged(settings: ServerSettings, resolver: SecretResolver):
         return openRemote(serverName, expanded, secrets, signal, events);
     }
   };
+}
+
+/** The same transport, whose `close()` never rejects: the SDK closes it after a failed handshake without looking. */
+function withQuietClose(transport: Transport): Transport {
+  const close = async (): Promise<void> => {
+    await Promise.resolve()
+      .then(() => transport.close())
+      .catch(() => undefined);
+  };
+  return new Proxy(transport, {
+    get: (target, key) => {
+      if (key === "close") return close;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+    set: (target, key, value) => Reflect.set(target, key, value, target),
+  });
 }
 
 async function openRemote(

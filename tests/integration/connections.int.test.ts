@@ -589,6 +589,23 @@ describe("what must not happen", () => {
     }
   });
 
+  it("a transport that fails at start and at close leaves an unhandled rejection", async () => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", onUnhandled);
+    const createTransport = () => ({
+      start: () => Promise.resolve(),
+      send: () => Promise.reject(new Error("cannot send")),
+      close: () => Promise.reject(new Error("cannot close")),
+    });
+    const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK });
+    expect((await hub.connect()).failed[0]!.error.message).toContain("cannot send");
+    await hub.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", onUnhandled);
+    expect(unhandled).toEqual([]);
+  });
+
   it("large requests leave listeners on the pipe", async () => {
     const warnings: string[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning.name);
