@@ -113,7 +113,7 @@ export class Gate {
    * @throws {McpMiddlewareError} when the server or the tool is not there.
    */
   async judge(request: CallRequest, at: "review" | "call"): Promise<JudgedCall> {
-    const entry = await this.#lookUp(request);
+    const entry = this.#known(request) ?? (await this.#lookUp(request));
     const { permits, settings } = this.#parts;
     let operation = callOf(entry, repaired(entry, request.arguments));
     let decision = permits.decide(operation, request);
@@ -225,7 +225,7 @@ export class Gate {
     const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: request.arguments };
     // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
     const sent = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
-    const answer = await permits.pass(wanted, request);
+    const answer = permits.passesFreely(wanted) ? undefined : await permits.pass(wanted, request);
     // While a person was asked, policy, tool and arguments may have changed.
     if (answer !== undefined) return this.#run(answered(request, answer), startedAt);
 
@@ -242,6 +242,12 @@ export class Gate {
     const connection = this.#parts.connectionOf(serverName);
     if (server === undefined || connection === undefined) throw this.#unknownServer(serverName);
     return { server, connection };
+  }
+
+  /** The tool, when it need not be waited for. */
+  #known({ serverName, toolName }: CallRequest): ToolEntry | undefined {
+    const { catalog } = this.#parts;
+    return catalog.server(serverName)?.isRemembered === false ? catalog.toolOf(serverName, toolName) : undefined;
   }
 
   async #lookUp(request: CallRequest): Promise<ToolEntry> {

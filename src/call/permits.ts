@@ -75,6 +75,11 @@ export class Permits {
     return this.#policyOf().allowsAlways(operation, context ?? NOBODY);
   }
 
+  /** True for an operation that is allowed, where nobody reads the audit: there is nothing more to do. */
+  passesFreely({ decision }: Wanted): boolean {
+    return decision.kind === "allow" && !this.#events.has("policy");
+  }
+
   /**
    * Lets an operation through, or throws.
    *

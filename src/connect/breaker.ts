@@ -15,11 +15,6 @@ export interface BreakerSettings {
   readonly openMs: number;
 }
 
-/** Thrown in place of an attempt while the breaker is open. */
-export class BreakerOpen extends Error {
-  override readonly name = "BreakerOpen";
-}
-
 /**
  * Leaves a server alone that failed several times in a row.
  *
@@ -28,13 +23,16 @@ export class BreakerOpen extends Error {
  */
 export class Breaker {
   readonly #settings: BreakerSettings;
+  readonly #openError: (untilMs: number | undefined) => Error;
   #policy!: CircuitBreakerPolicy;
   #openUntilMs = 0;
   /** No failure since the last success. */
   #isClean = true;
 
-  constructor(settings: BreakerSettings) {
+  /** @param openError - Makes the error that stands in for an attempt while the breaker is open. */
+  constructor(settings: BreakerSettings, openError: (untilMs: number | undefined) => Error) {
     this.#settings = settings;
+    this.#openError = openError;
     this.reset();
   }
 
@@ -47,11 +45,16 @@ export class Breaker {
    * Makes an attempt.
    *
    * @param countsAsFailure - Other errors are successes: the server was there.
-   * @throws {BreakerOpen} in place of it while the breaker is open, and whatever the attempt throws.
+   * @throws the error made for it while the breaker is open, and whatever the attempt throws.
    */
-  async guard<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
-    if (this.openUntilMs !== undefined) throw new BreakerOpen();
+  guard<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
     if (this.#isClean) return this.#guardClean(attempt, countsAsFailure);
+    const { openUntilMs } = this;
+    if (openUntilMs !== undefined) return Promise.reject(this.#openError(openUntilMs));
+    return this.#guard(attempt, countsAsFailure);
+  }
+
+  async #guard<Value>(attempt: () => Promise<Value>, countsAsFailure: (error: unknown) => boolean): Promise<Value> {
     // An error that says nothing about the connection is a success to the breaker, so it is carried past it.
     const guarded = this.#policy.execute(async () => {
       try {
@@ -63,7 +66,7 @@ export class Breaker {
     });
     const outcome = await guarded.catch((error: unknown) => {
       // One that waited for a probe which failed.
-      throw isBrokenCircuitError(error) ? new BreakerOpen() : error;
+      throw isBrokenCircuitError(error) ? this.#openError(this.openUntilMs) : error;
     });
     this.#isClean = true;
     if ("error" in outcome) throw outcome.error;

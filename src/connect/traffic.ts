@@ -3,7 +3,7 @@ import pLimit, { type LimitFunction } from "p-limit";
 import type { ServerSettings } from "../config/settings.js";
 import { McpConnectionError, messageOf } from "../errors.js";
 import { rejectOnAbort, within } from "./abort.js";
-import { Breaker, BreakerOpen, type BreakerSettings } from "./breaker.js";
+import { Breaker, type BreakerSettings } from "./breaker.js";
 import { closedError, openBreakerError } from "./connectionErrors.js";
 import { classifyFailure, mayRepeat } from "./failures.js";
 import type { Session } from "./session.js";
@@ -45,7 +45,7 @@ export class Traffic {
   constructor(parts: TrafficParts) {
     this.#parts = parts;
     this.#limit = pLimit(parts.settings.maxConcurrentCalls);
-    this.#breaker = new Breaker(parts.breaker);
+    this.#breaker = new Breaker(parts.breaker, (untilMs) => openBreakerError(parts.settings.serverName, untilMs));
   }
 
   /** Until when the server is left alone because it failed several times, in milliseconds since 1970. */
@@ -94,7 +94,7 @@ export class Traffic {
     // What the caller gave up says nothing about the server.
     const isGivenUp = (): boolean => signal?.aborted === true;
     try {
-      const value = await this.guarded(
+      const value = await this.#breaker.guard(
         () => this.#track(session, request(session)),
         (error) => !isGivenUp() && this.#countsAsFailure(error, session),
       );
@@ -123,14 +123,9 @@ export class Traffic {
     }
   }
 
-  /** Runs an attempt past the breaker. @throws {McpConnectionError} `BREAKER_OPEN` in place of it. */
-  async guarded<Value>(attempt: () => Promise<Value>, counts: (error: unknown) => boolean = isConnectFailure): Promise<Value> {
-    try {
-      return await this.#breaker.guard(attempt, counts);
-    } catch (error) {
-      if (error instanceof BreakerOpen) throw openBreakerError(this.#parts.settings.serverName, this.#breaker.openUntilMs);
-      throw error;
-    }
+  /** Runs a series of connects past the breaker. @throws {McpConnectionError} `BREAKER_OPEN` in place of it. */
+  guarded(series: () => Promise<void>): Promise<void> {
+    return this.#breaker.guard(series, isConnectFailure);
   }
 
   /**
