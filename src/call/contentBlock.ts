@@ -1,4 +1,4 @@
-import { isSchemaObject } from "../catalog/schemaWalk.js";
+import { isRecord } from "../config/isRecord.js";
 import { oneLine } from "../catalog/text.js";
 import type { ImageBlock } from "./result.js";
 
@@ -29,7 +29,7 @@ const SIGNATURES = [
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
  */
 export function readBlock(block: unknown, serverName: string): BlockReading {
-  if (!isSchemaObject(block) || isForUserAlone(block)) return NOTHING;
+  if (!isRecord(block) || isForUserAlone(block)) return NOTHING;
   switch (block["type"]) {
     case "text":
       return typeof block["text"] === "string" ? whole(block["text"]) : NOTHING;
@@ -40,7 +40,7 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
     case "resource_link":
       return line(describeLink(block, serverName));
     case "resource":
-      return isSchemaObject(block["resource"]) ? readResource(block["resource"], serverName) : NOTHING;
+      return isRecord(block["resource"]) ? readResource(block["resource"], serverName) : NOTHING;
     default:
       return line(`[Content of kind ${oneLine(typeof block["type"] === "string" ? block["type"] : "unknown", 60)}, not shown]`);
   }
@@ -48,7 +48,7 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
 
 /** Blocks whose audience is only the user are for the application to show. */
 function isForUserAlone({ annotations }: Record<string, unknown>): boolean {
-  const audience = isSchemaObject(annotations) ? annotations["audience"] : undefined;
+  const audience = isRecord(annotations) ? annotations["audience"] : undefined;
   return Array.isArray(audience) && audience.length > 0 && audience.every((who) => who === "user");
 }
 

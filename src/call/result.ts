@@ -1,5 +1,5 @@
+import { isRecord } from "../config/isRecord.js";
 import { cut, oneLine, removeInvisible } from "../catalog/text.js";
-import { isSchemaObject } from "../catalog/schemaWalk.js";
 import type { McpErrorCode } from "../errors.js";
 import { readBlock } from "./contentBlock.js";
 
@@ -174,7 +174,7 @@ function withoutData(
 /** True for the artifact of a message that was made here. */
 export function isMcpArtifact(value: unknown): value is McpArtifact {
   return (
-    isSchemaObject(value) &&
+    isRecord(value) &&
     typeof value["serverName"] === "string" &&
     typeof value["toolName"] === "string" &&
     Array.isArray(value["blocks"])

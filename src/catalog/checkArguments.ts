@@ -1,7 +1,8 @@
 import { Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 
+import { isRecord } from "../config/isRecord.js";
 import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
-import { isSchemaObject, mapSchema, requiredOf, resolvePointer } from "./schemaWalk.js";
+import { mapSchema, requiredOf, resolvePointer } from "./schemaWalk.js";
 import { cut, oneLine } from "./text.js";
 import type { JsonSchema } from "./toolEntry.js";
 
@@ -62,7 +63,7 @@ export function lenientSchema(root: JsonSchema): unknown {
       const reference = copy["$ref"];
       if (reference !== undefined) {
         delete copy["$ref"];
-        if (typeof reference === "string" && isSchemaObject(resolvePointer(root, reference))) {
+        if (typeof reference === "string" && isRecord(resolvePointer(root, reference))) {
           if (!names.has(reference)) {
             names.set(reference, `ref${names.size}`);
             pending.push(reference);
@@ -77,7 +78,7 @@ export function lenientSchema(root: JsonSchema): unknown {
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
     definitions[names.get(next)!] = relaxed(resolvePointer(root, next));
   }
-  return names.size === 0 || !isSchemaObject(whole) ? whole : { ...whole, $defs: definitions };
+  return names.size === 0 || !isRecord(whole) ? whole : { ...whole, $defs: definitions };
 }
 
 /* Not judged: patterns and formats, and what could refuse too much without them; names that would move references. */
@@ -156,7 +157,7 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
  */
 export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
   const properties = schema["properties"];
-  if (!isSchemaObject(properties) || Object.keys(properties).length === 0) return "no arguments";
+  if (!isRecord(properties) || Object.keys(properties).length === 0) return "no arguments";
   const required = new Set(requiredOf(schema));
   const parts = Object.entries(properties).map(
     ([name, property]) => `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
@@ -165,7 +166,7 @@ export function describeParameters(schema: JsonSchema, maxChars = 1_500): string
 }
 
 function describeType(schema: unknown): string {
-  if (!isSchemaObject(schema)) return "any";
+  if (!isRecord(schema)) return "any";
   const { type, enum: choices, items } = schema;
   if (Array.isArray(choices)) return oneLine(`one of ${JSON.stringify(choices.slice(0, 12))}`, 200);
   if (type === "array") return `array of ${describeType(items)}`;

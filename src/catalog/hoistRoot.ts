@@ -1,4 +1,5 @@
-import { dereference, isSchemaObject, requiredOf } from "./schemaWalk.js";
+import { isRecord } from "../config/isRecord.js";
+import { dereference, requiredOf } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 const COMPOSITION = ["anyOf", "oneOf", "allOf"] as const;
@@ -21,7 +22,7 @@ export function hoistRoot(root: JsonSchema, schema: JsonSchema): JsonSchema {
 function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): JsonSchema {
   const resolved = typeof schema["$ref"] === "string" ? dereference(root, schema) : schema;
   const whole: JsonSchema =
-    resolved === schema ? schema : { ...(isSchemaObject(resolved) ? resolved : {}), ...without(schema, ["$ref"]) };
+    resolved === schema ? schema : { ...(isRecord(resolved) ? resolved : {}), ...without(schema, ["$ref"]) };
   if (!COMPOSITION.some((keyword) => Array.isArray(whole[keyword]))) return whole;
   const properties = new Alternatives();
   properties.add(whole["properties"]);
@@ -30,7 +31,7 @@ function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): 
     const branches: JsonSchema[] = [];
     for (const branch of Array.isArray(whole[keyword]) ? (whole[keyword] as unknown[]) : []) {
       budget.left -= 1;
-      if (budget.left >= 0 && isSchemaObject(branch)) branches.push(hoist(root, branch, budget));
+      if (budget.left >= 0 && isRecord(branch)) branches.push(hoist(root, branch, budget));
       else if (branch !== false) branches.push({});
     }
     for (const branch of branches) properties.add(branch["properties"]);
@@ -48,12 +49,12 @@ class Alternatives {
   readonly #byName = new Map<string, Map<string, unknown>>();
 
   add(properties: unknown): void {
-    if (!isSchemaObject(properties)) return;
+    if (!isRecord(properties)) return;
     for (const [name, schema] of Object.entries(properties)) {
       let known = this.#byName.get(name);
       if (known === undefined) this.#byName.set(name, (known = new Map<string, unknown>()));
       // What was joined in an inner branch is taken apart again, so that alternatives do not nest.
-      const isJoined = isSchemaObject(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
+      const isJoined = isRecord(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
       for (const one of isJoined && known.size > 0 ? (schema["anyOf"] as unknown[]) : [schema])
         known.set(JSON.stringify(one) ?? "", one);
     }

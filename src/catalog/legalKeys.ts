@@ -1,5 +1,6 @@
+import { isRecord } from "../config/isRecord.js";
 import { digest } from "./hash.js";
-import { isSchemaObject, setOwn } from "./schemaWalk.js";
+import { setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /* What Anthropic takes as the key of a parameter; one other key makes it refuse the whole request. */
@@ -13,7 +14,7 @@ export function legalKey(key: string): string {
 /** A view whose parameters have legal keys. */
 export function withLegalKeys(view: JsonSchema): JsonSchema {
   const { properties, required } = view;
-  if (!isSchemaObject(properties) || Object.keys(properties).every((key) => LEGAL.test(key))) return view;
+  if (!isRecord(properties) || Object.keys(properties).every((key) => LEGAL.test(key))) return view;
   const renamed: Record<string, unknown> = {};
   for (const [key, schema] of Object.entries(properties)) setOwn(renamed, legalKey(key), schema);
   return {
@@ -26,7 +27,7 @@ export function withLegalKeys(view: JsonSchema): JsonSchema {
 /** Arguments by the server's own keys. Returns the value itself when no parameter was renamed. */
 export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
   const own = ownKeys(schema);
-  if (own.size === 0 || !isSchemaObject(value)) return value;
+  if (own.size === 0 || !isRecord(value)) return value;
   const restored: Record<string, unknown> = {};
   for (const [key, inner] of Object.entries(value)) setOwn(restored, own.get(key) ?? key, inner);
   return restored;
@@ -39,7 +40,7 @@ function ownKeys(schema: JsonSchema): ReadonlyMap<string, string> {
   let own = OWN_KEYS.get(schema);
   if (own === undefined) {
     const { properties } = schema;
-    const keys = isSchemaObject(properties) ? Object.keys(properties).filter((key) => !LEGAL.test(key)) : [];
+    const keys = isRecord(properties) ? Object.keys(properties).filter((key) => !LEGAL.test(key)) : [];
     own = new Map(keys.map((key) => [legalKey(key), key]));
     OWN_KEYS.set(schema, own);
   }

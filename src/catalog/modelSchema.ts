@@ -1,9 +1,10 @@
+import { isRecord } from "../config/isRecord.js";
 import { hoistRoot } from "./hoistRoot.js";
 import { toOpenApi } from "./openApiSchema.js";
 import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
 import { withLegalKeys } from "./legalKeys.js";
 import { PROFILES, type SchemaProfile } from "./profiles.js";
-import { isSchemaObject, MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
+import { MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /* Standard keywords that describe a value. What is not here (`$schema`, `$id`, vendor keywords) says nothing to a model. */
@@ -67,20 +68,20 @@ class SchemaView {
   }
 
   #convert(schema: unknown, path: readonly string[], depth: number): unknown {
-    if (!isSchemaObject(schema)) return schema === false ? { not: {} } : {};
+    if (!isRecord(schema)) return schema === false ? { not: {} } : {};
     if (depth > MAX_SCHEMA_DEPTH || this.#nodes > MAX_NODES) return typeOnly(schema);
     this.#nodes += 1;
     const reference = schema["$ref"];
     const view =
       typeof reference === "string" ? this.#reference(schema, reference, path, depth) : this.#object(schema, path, depth);
-    const isOpen = isSchemaObject(view) && view["type"] === undefined && Object.keys(view).length > 0;
+    const isOpen = isRecord(view) && view["type"] === undefined && Object.keys(view).length > 0;
     return schema["nullable"] === true && isOpen ? { anyOf: [view, { type: "null" }] } : view;
   }
 
   #reference(schema: Record<string, unknown>, reference: string, path: readonly string[], depth: number): unknown {
     const beside = Object.fromEntries(Object.entries(schema).filter(([keyword]) => keyword !== "$ref"));
     const target = resolvePointer(this.#source, reference);
-    if (!isSchemaObject(target)) return this.#object(beside, path, depth);
+    if (!isRecord(target)) return this.#object(beside, path, depth);
     if (this.#profile.references === "inline") {
       if (path.includes(reference) || this.#nodes > MAX_INLINED_NODES)
         return { ...typeOnly(target), ...this.#object(beside, path, depth) };
@@ -127,7 +128,7 @@ class SchemaView {
       case "properties":
       case "patternProperties":
       case "dependentSchemas": {
-        if (!isSchemaObject(value)) return undefined;
+        if (!isRecord(value)) return undefined;
         const properties: Record<string, unknown> = {};
         for (const [name, inner] of Object.entries(value))
           if (inner !== false) setOwn(properties, name, this.#convert(inner, path, depth));
@@ -184,7 +185,7 @@ function modernise(result: Record<string, unknown>, source: JsonSchema, convert:
       : undefined;
   if (tuple !== undefined) {
     const rest = Array.isArray(source["items"]) ? source["additionalItems"] : source["items"];
-    const members = [...tuple, ...(isSchemaObject(rest) ? [rest] : [])].map(convert);
+    const members = [...tuple, ...(isRecord(rest) ? [rest] : [])].map(convert);
     const isOpen = rest === undefined || rest === true;
     result["items"] =
       isOpen || members.length === 0 ? (members.length === 1 && !isOpen ? members[0] : anyOf(members)) : anyOf(members);
@@ -204,7 +205,7 @@ function validTypes(value: unknown): unknown {
 
 /** What is left of a schema where recursion is cut. */
 function typeOnly(schema: Record<string, unknown>): Record<string, unknown> {
-  const type = validTypes(schema["type"]) ?? (isSchemaObject(schema["properties"]) ? "object" : undefined);
+  const type = validTypes(schema["type"]) ?? (isRecord(schema["properties"]) ? "object" : undefined);
   return {
     ...(type === undefined ? {} : { type }),
     ...(type === "array" ? { items: {} } : {}),

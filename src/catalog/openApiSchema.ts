@@ -1,4 +1,5 @@
-import { isSchemaObject, requiredOf, setOwn } from "./schemaWalk.js";
+import { isRecord } from "../config/isRecord.js";
+import { requiredOf, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /* What Gemini's `Schema` object has. */
@@ -28,7 +29,7 @@ export function toOpenApi(schema: JsonSchema): JsonSchema {
 }
 
 function convert(value: unknown): Record<string, unknown> {
-  if (!isSchemaObject(value)) return { anyOf: ANY };
+  if (!isRecord(value)) return { anyOf: ANY };
   const schema = withoutMerges(value);
   const notes: string[] = [];
   const types = [schema["type"]].flat().filter((type): type is string => typeof type === "string");
@@ -63,12 +64,12 @@ function convert(value: unknown): Record<string, unknown> {
 /** A schema whose `allOf` is merged, and whose alternatives hold what stands beside them. */
 function withoutMerges(value: Record<string, unknown>): Record<string, unknown> {
   const { allOf, ...rest } = value;
-  const whole = (Array.isArray(allOf) ? allOf.filter(isSchemaObject) : []).reduce<Record<string, unknown>>(merge, rest);
+  const whole = (Array.isArray(allOf) ? allOf.filter(isRecord) : []).reduce<Record<string, unknown>>(merge, rest);
   const isTyped = whole["type"] !== undefined || whole["properties"] !== undefined;
   const keyword = Array.isArray(whole["anyOf"]) ? "anyOf" : Array.isArray(whole["oneOf"]) ? "oneOf" : undefined;
   if (!isTyped || keyword === undefined) return whole;
   const base = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== "anyOf" && name !== "oneOf"));
-  const branches = (whole[keyword] as unknown[]).filter(isSchemaObject);
+  const branches = (whole[keyword] as unknown[]).filter(isRecord);
   // Alternatives that only limit a value say nothing of what it is.
   if (
     !branches.some((branch) =>
@@ -85,8 +86,8 @@ function withoutMerges(value: Record<string, unknown>): Record<string, unknown> 
 function merge(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown> {
   const inner = Array.isArray(b["allOf"]) ? withoutMerges(b) : b;
   const properties = {
-    ...(isSchemaObject(a["properties"]) ? a["properties"] : {}),
-    ...(isSchemaObject(inner["properties"]) ? inner["properties"] : {}),
+    ...(isRecord(a["properties"]) ? a["properties"] : {}),
+    ...(isRecord(inner["properties"]) ? inner["properties"] : {}),
   };
   const required = [a, inner].flatMap(requiredOf);
   const types = [inner["type"], a["type"]].filter((type) => type !== undefined);
@@ -145,7 +146,7 @@ function choicesOf(schema: Record<string, unknown>, notes: string[]): string[] |
 
 function guessType(schema: Record<string, unknown>, choices: readonly string[] | undefined): string | undefined {
   if (choices !== undefined) return "string";
-  if (isSchemaObject(schema["properties"])) return "object";
+  if (isRecord(schema["properties"])) return "object";
   if (schema["items"] !== undefined) return "array";
   const { const: constant, enum: all } = schema;
   const example: unknown = constant ?? (Array.isArray(all) ? all.find((choice) => choice !== null) : undefined);
@@ -158,8 +159,8 @@ function shape(result: Record<string, unknown>, schema: Record<string, unknown>,
   if (typeof result["format"] === "string" && !(FORMATS[type] ?? []).includes(result["format"])) delete result["format"];
   if (type === "array") result["items"] = convert(schema["items"] ?? result["items"]);
   else delete result["items"];
-  const properties = type === "object" && isSchemaObject(schema["properties"]) ? schema["properties"] : {};
-  const isOwn = isSchemaObject(schema["properties"]) || type !== "object";
+  const properties = type === "object" && isRecord(schema["properties"]) ? schema["properties"] : {};
+  const isOwn = isRecord(schema["properties"]) || type !== "object";
   if (!isOwn) return;
   delete result["properties"];
   delete result["required"];
@@ -182,5 +183,5 @@ function withNotes(
 }
 
 function isNull(schema: unknown): boolean {
-  return isSchemaObject(schema) && (schema["type"] === "null" || (Object.hasOwn(schema, "const") && schema["const"] === null));
+  return isRecord(schema) && (schema["type"] === "null" || (Object.hasOwn(schema, "const") && schema["const"] === null));
 }

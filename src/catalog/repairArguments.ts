@@ -1,5 +1,6 @@
+import { isRecord } from "../config/isRecord.js";
 import { hoistRoot } from "./hoistRoot.js";
-import { dereference, isSchemaObject, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.js";
+import { dereference, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /**
@@ -21,7 +22,7 @@ export function repairArguments(schema: JsonSchema, value: unknown): unknown {
 
 function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, depth: number): unknown {
   const schema = dereference(root, unresolved);
-  if (!isSchemaObject(schema) || depth > MAX_SCHEMA_DEPTH) return value;
+  if (!isRecord(schema) || depth > MAX_SCHEMA_DEPTH) return value;
   if (typeof value === "string") {
     const wanted = acceptedTypes(root, schema, 0);
     if (wanted.has("string") || wanted.has("any")) return value;
@@ -30,15 +31,15 @@ function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, dept
   }
   if (Array.isArray(value)) {
     const { items } = schema;
-    if (!isSchemaObject(items)) return value;
+    if (!isRecord(items)) return value;
     return mapIfChanged(value, (element) => repairValue(root, items, element, depth + 1));
   }
-  return isSchemaObject(value) ? repairObject(root, schema, value, depth) : value;
+  return isRecord(value) ? repairObject(root, schema, value, depth) : value;
 }
 
 function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string, unknown>, depth: number): unknown {
   const { properties } = hoistRoot(root, schema);
-  if (!isSchemaObject(properties)) return value;
+  if (!isRecord(properties)) return value;
   let result = value;
   const set = (key: string, repaired: unknown): void => {
     if (result === value) result = { ...value };
@@ -56,7 +57,7 @@ function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string
   for (const key of requiredOf(schema)) {
     if (Object.hasOwn(result, key) || !Object.hasOwn(properties, key)) continue;
     const property = dereference(root, properties[key]);
-    if (isSchemaObject(property) && Object.hasOwn(property, "default")) set(key, property["default"]);
+    if (isRecord(property) && Object.hasOwn(property, "default")) set(key, property["default"]);
   }
   return result;
 }
@@ -83,7 +84,7 @@ function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth:
     if (!Array.isArray(branches) || depth > 8) continue;
     for (const branch of branches) {
       const resolved = dereference(root, branch);
-      if (!isSchemaObject(resolved)) types.add("any");
+      if (!isRecord(resolved)) types.add("any");
       else for (const name of acceptedTypes(root, resolved, depth + 1)) types.add(name);
     }
   }

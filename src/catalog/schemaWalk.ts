@@ -1,3 +1,4 @@
+import { isRecord } from "../config/isRecord.js";
 import type { JsonSchema } from "./toolEntry.js";
 
 /* Keywords by what stands under them. Everything else (`default`, `enum`, `const`, `examples` …) is data. */
@@ -19,11 +20,6 @@ const SCHEMA_MAP = new Set(["$defs", "definitions", "dependentSchemas", "pattern
 /** The deepest nesting that is followed; what lies deeper is taken as any value. */
 export const MAX_SCHEMA_DEPTH = 64;
 
-/** True for a schema object (not `true` or `false`). */
-export function isSchemaObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /**
  * Copies a schema, changing each schema object in it, the innermost first. Data under `enum`, `default` and the like
  * is never mistaken for schemas.
@@ -31,7 +27,7 @@ export function isSchemaObject(value: unknown): value is Record<string, unknown>
  * @param change - Gets a fresh copy, which it may write to, and returns what stands in its place.
  */
 export function mapSchema(schema: unknown, change: (copy: Record<string, unknown>) => unknown, depth = 0): unknown {
-  if (!isSchemaObject(schema)) return schema;
+  if (!isRecord(schema)) return schema;
   if (depth > MAX_SCHEMA_DEPTH) return {};
   const copy: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
@@ -48,7 +44,7 @@ function mapKeyword(keyword: string, value: unknown, map: (inner: unknown) => un
   if (ONE_SCHEMA.has(keyword)) return map(value);
   if (keyword === "items") return Array.isArray(value) ? value.map(map) : map(value);
   if (SCHEMA_LIST.has(keyword)) return Array.isArray(value) ? value.map(map) : value;
-  if ((SCHEMA_MAP.has(keyword) || keyword === "dependencies") && isSchemaObject(value)) {
+  if ((SCHEMA_MAP.has(keyword) || keyword === "dependencies") && isRecord(value)) {
     const result: Record<string, unknown> = {};
     for (const [name, inner] of Object.entries(value)) setOwn(result, name, map(inner));
     return result;
@@ -96,10 +92,10 @@ function decodePart(part: string): string {
 
 /** Follows `$ref` until a schema without one, a cycle or a dead end is reached. */
 export function dereference(root: JsonSchema, schema: unknown): unknown {
-  if (!isSchemaObject(schema) || schema["$ref"] === undefined) return schema;
+  if (!isRecord(schema) || schema["$ref"] === undefined) return schema;
   const seen = new Set<unknown>();
   let current: unknown = schema;
-  while (isSchemaObject(current) && typeof current["$ref"] === "string" && !seen.has(current)) {
+  while (isRecord(current) && typeof current["$ref"] === "string" && !seen.has(current)) {
     seen.add(current);
     current = resolvePointer(root, current["$ref"]);
   }

@@ -1,7 +1,7 @@
+import { isRecord } from "../config/isRecord.js";
 import { matchGlobs } from "../config/globs.js";
 import type { ServerSettings } from "../config/settings.js";
 import type { ServerSnapshot } from "./catalog.js";
-import { isSchemaObject } from "./schemaWalk.js";
 import type { SearchFields } from "./searchIndex.js";
 import type { ToolEntry } from "./toolEntry.js";
 
@@ -16,7 +16,7 @@ export function searchFields(
   snapshot: Pick<ServerSnapshot, "serverInfo" | "instructions">,
 ): SearchFields {
   const { properties } = entry.inputSchema;
-  const parameters = isSchemaObject(properties) ? Object.entries(properties) : [];
+  const parameters = isRecord(properties) ? Object.entries(properties) : [];
   const own = Object.entries(settings.toolKeywords).flatMap(([glob, words]) => (matchGlobs([glob])(entry.toolName) ? words : []));
   return {
     name: `${entry.toolName} ${entry.title ?? entry.annotations?.title ?? ""} ${own.join(" ")}`,
@@ -43,7 +43,7 @@ export function splitDescription(text: string): { readonly summary: string; read
 
 /** A parameter's description and its choices. */
 function describeParameter(schema: unknown): string {
-  if (!isSchemaObject(schema)) return "";
+  if (!isRecord(schema)) return "";
   const { description, enum: choices } = schema;
   const words = Array.isArray(choices) ? choices.filter((choice) => typeof choice === "string").slice(0, 20) : [];
   return [typeof description === "string" ? description : "", ...words].join(" ");

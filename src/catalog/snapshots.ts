@@ -1,8 +1,8 @@
+import { isRecord } from "../config/isRecord.js";
 import type { SnapshotStore } from "../config/hubSchema.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerSnapshot } from "./catalog.js";
 import { digest } from "./hash.js";
-import { isSchemaObject } from "./schemaWalk.js";
 import { readTool } from "./toolEntry.js";
 import { withinMs } from "./withinMs.js";
 
@@ -89,7 +89,7 @@ export class Snapshots {
 
 /** Reads what was stored, which may be of another version or by another hand. */
 function readSnapshot(value: unknown): ServerSnapshot | undefined {
-  if (!isSchemaObject(value) || value["v"] !== VERSION || !Array.isArray(value["tools"])) return undefined;
+  if (!isRecord(value) || value["v"] !== VERSION || !Array.isArray(value["tools"])) return undefined;
   const tools = (value["tools"] as unknown[])
     .map(readTool)
     .flatMap((reading) => (reading.kind === "dropped" ? [] : [reading.tool]));
@@ -97,6 +97,6 @@ function readSnapshot(value: unknown): ServerSnapshot | undefined {
   return {
     tools,
     instructions: typeof instructions === "string" ? instructions : undefined,
-    serverInfo: isSchemaObject(serverInfo) ? serverInfo : undefined,
+    serverInfo: isRecord(serverInfo) ? serverInfo : undefined,
   };
 }

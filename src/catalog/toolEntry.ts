@@ -1,3 +1,4 @@
+import { isRecord } from "../config/isRecord.js";
 import { digest } from "./hash.js";
 
 /** The protocol asks for 128. */
@@ -92,8 +93,4 @@ export function toolEntry(serverName: string, boundName: string, tool: RawTool):
     hash: digest(`${serverName}\n${content}`),
     definitionChars: content.length + boundName.length,
   };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

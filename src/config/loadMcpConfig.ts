@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 
 import { parse, printParseErrorCode, type ParseError } from "jsonc-parser";
 
+import { isRecord } from "./isRecord.js";
 import { McpConfigError } from "../errors.js";
 import type { McpHubOptions } from "./hubSchema.js";
 import type { McpServerEntry } from "./serverSchema.js";
@@ -89,8 +90,4 @@ function noServers(path: string): McpConfigError {
   return new McpConfigError(
     `"${path}" names no MCP servers. Expected { "mcpServers": { "<name>": { "command" or "url": … } } }.`,
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

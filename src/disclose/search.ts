@@ -1,5 +1,5 @@
+import { isRecord } from "../config/isRecord.js";
 import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/searchTools.js";
-import { isSchemaObject } from "../catalog/schemaWalk.js";
 import { cut, oneLine } from "../catalog/text.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
@@ -48,7 +48,7 @@ export const SEARCH_TOOL_SCHEMA: JsonSchema = {
 
 /** Reads the model's arguments; what cannot be read is taken as not given. Never throws. */
 export function parseSearchArguments(value: unknown): SearchArguments {
-  const given = isSchemaObject(value) ? value : {};
+  const given = isRecord(value) ? value : {};
   const texts = [given["query"], ...(Array.isArray(given["queries"]) ? (given["queries"] as unknown[]) : [given["queries"]])];
   const queries = texts.filter((text): text is string => typeof text === "string" && text.trim() !== "").slice(0, MAX_QUERIES);
   const limit = Math.round(Number(given["limit"] ?? DEFAULT_LIMIT));
@@ -177,7 +177,7 @@ function matchLine(entry: ToolEntry): string {
   const description = oneLine(entry.description || (entry.title ?? ""), MAX_DESCRIPTION_CHARS);
   const { properties, required } = entry.inputSchema;
   const needed = new Set(Array.isArray(required) ? (required as unknown[]) : []);
-  const names = isSchemaObject(properties) ? Object.keys(properties) : [];
+  const names = isRecord(properties) ? Object.keys(properties) : [];
   const args = names.slice(0, 12).map((name) => oneLine(name, 40) + (needed.has(name) ? "" : "?"));
   const more = names.length > 12 ? ", …" : "";
   return `- ${entry.boundName}(${args.join(", ")}${more})${description === "" ? "" : `: ${description}`}`;
