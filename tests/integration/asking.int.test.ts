@@ -27,8 +27,7 @@ describe("asking a person", () => {
     wiki = await governed();
   });
   afterEach(async () => {
-    await wiki.hub.close();
-    await wiki.http.close();
+    await wiki[Symbol.asyncDispose]();
   });
 
   it("collects what asks in one interrupt before anything runs, and runs the rest once", async () => {
@@ -97,16 +96,14 @@ describe("asking a person", () => {
   });
 
   it("asks the policy again about edited arguments", async () => {
-    await using other = await disposable(
-      governed({
-        policy: ({ target, arguments: args }) =>
-          (args as { page?: string } | undefined)?.page === "secret"
-            ? { decision: "deny", reason: "secret pages stay" }
-            : target === "put_page"
-              ? "ask"
-              : undefined,
-      }),
-    );
+    await using other = await governed({
+      policy: ({ target, arguments: args }) =>
+        (args as { page?: string } | undefined)?.page === "secret"
+          ? { decision: "deny", reason: "secret pages stay" }
+          : target === "put_page"
+            ? "ask"
+            : undefined,
+    });
     const thread = threadOf(other.hub, [calling(PUT), "done"]);
     await thread.say();
     const { answers } = await thread.answer([{ type: "edit", editedAction: { args: { page: "secret" } } }]);
@@ -128,7 +125,7 @@ describe("asking a person", () => {
   });
 
   it("asks about the call of a server that this process has not opened yet", async () => {
-    await using lazy = await disposable(governed({ policy: { default: "ask" }, startup: "lazy" }));
+    await using lazy = await governed({ policy: { default: "ask" }, startup: "lazy" });
     const thread = threadOf(lazy.hub, [calling(PUT), "done"]);
     const { asked } = await thread.say();
     expect(asked?.actionRequests).toHaveLength(1);
@@ -149,7 +146,7 @@ describe("asking a person", () => {
       calls += 1;
       return { args: { ...args, page: "stamped" } };
     };
-    await using other = await disposable(governed({ policy: { ask: ["mcp:call:*:put_*"] }, beforeToolCall: stamped }));
+    await using other = await governed({ policy: { ask: ["mcp:call:*:put_*"] }, beforeToolCall: stamped });
     const thread = threadOf(other.hub, [calling(READ, PUT), "done"]);
     const { asked } = await thread.say();
     expect(asked?.actionRequests[0]!.args).toEqual({ page: "stamped" });
@@ -198,7 +195,7 @@ describe("asking a person", () => {
   });
 
   it("writes arguments when the policy says so", async () => {
-    await using other = await disposable(governed({ policy: { audit: "arguments" } }));
+    await using other = await governed({ policy: { audit: "arguments" } });
     const events: McpEvents["policy"][] = [];
     other.hub.on("policy", (event) => events.push(event));
     await other.hub.callTool("wiki", "get_page", { page: "x" });
@@ -206,7 +203,7 @@ describe("asking a person", () => {
   });
 
   it("adds no node to the graph of a hub without a policy", async () => {
-    await using other = await disposable(governed({}));
+    await using other = await governed({});
     const nodesOf = (hub: McpHub): string[] =>
       Object.keys((threadOf(hub, ["x"]).agent as never as { graph: { nodes: object } }).graph.nodes);
     expect(nodesOf(other.hub).join()).not.toMatch(/after_model/);
@@ -216,7 +213,7 @@ describe("asking a person", () => {
 
 describe("where a run cannot be interrupted", () => {
   it("refuses, says why, and warns the developer", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const warnings: string[] = [];
     wiki.hub.on("warning", ({ code }) => warnings.push(code));
     const thread = threadOf(wiki.hub, [calling(READ, PUT), "done"], { checkpointer: undefined });
@@ -231,7 +228,7 @@ describe("where a run cannot be interrupted", () => {
   });
 
   it("asks by onAsk, once for all calls of the hop", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     let asked = 0;
     const thread = threadOf(wiki.hub, [calling(PUT, DROP), "done"], {
       checkpointer: undefined,
@@ -250,7 +247,7 @@ describe("where a run cannot be interrupted", () => {
   });
 
   it("refuses when onAsk throws or gives too few answers", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     for (const onAsk of [() => Promise.reject(new Error("away")), () => ({ decisions: [] })]) {
       const thread = threadOf(wiki.hub, [calling(PUT), "done"], { checkpointer: undefined, options: { onAsk } });
       expect((await thread.say()).answers["put"]!.text).toMatch(
@@ -261,7 +258,7 @@ describe("where a run cannot be interrupted", () => {
   });
 
   it("asks by onAsk for calls outside of agents, edits included", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const { hub } = wiki;
     await expect(hub.callTool("wiki", "put_page", {})).rejects.toMatchObject({ code: "APPROVAL_REQUIRED", toolName: "put_page" });
     await expect(
@@ -283,7 +280,7 @@ describe("where a run cannot be interrupted", () => {
   });
 
   it("keeps the policy in tools that a program binds itself", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const tools = await wiki.hub.getTools();
     expect(tools.map(({ name }) => name)).not.toContain("mcp__wiki__drop_wiki");
     const put = tools.find(({ name }) => name === PUT.name)!;
@@ -309,7 +306,7 @@ describe("what happens between asking and answering", () => {
     ],
     ["the tool vanished", ({ hub, http }) => drop(http, hub, "put_page"), {}, /is not available/],
   ])("%s", async (_name, happen, ran, text) => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
     await thread.say();
     await happen(wiki);
@@ -320,7 +317,7 @@ describe("what happens between asking and answering", () => {
   });
 
   it("a new rule that asks about another call gives the approval to none but the one that was asked", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const thread = threadOf(wiki.hub, [calling(READ, PUT), "done"]);
     await thread.say();
     wiki.hub.setPolicy({ ask: ["mcp:call:wiki:*"] });
@@ -331,7 +328,7 @@ describe("what happens between asking and answering", () => {
   });
 
   it("changed arguments of the call void the approval", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const tampering = humanInTheLoopMiddleware({ interruptOn: { [PUT.name]: true } } as never) as unknown as AgentMiddleware;
     // Ours asks first; the other one edits afterwards.
     const thread = threadOf(wiki.hub, [calling(PUT), "done"], { middleware: (ours) => [tampering, ours] });
@@ -344,7 +341,7 @@ describe("what happens between asking and answering", () => {
   });
 
   it("a wrong number of answers runs none of the asked calls", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP), "done"]);
     await thread.say();
     const { answers } = await thread.answer([{ type: "approve" }]);
@@ -353,7 +350,7 @@ describe("what happens between asking and answering", () => {
   });
 
   it("a renamed edit runs nothing", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
     await thread.say();
     const { answers } = await thread.answer([{ type: "edit", editedAction: { name: WIPE.name, args: {} } }]);
@@ -364,7 +361,7 @@ describe("what happens between asking and answering", () => {
 
 describe("what an approval does not cover", () => {
   it("is another call with the same id: none of them runs", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const same = { ...PUT, id: "x" };
     const thread = threadOf(wiki.hub, [calling(same, { ...same, args: { page: "other" } }, READ), "done"]);
     const { asked, answers, last } = await thread.say();
@@ -378,7 +375,7 @@ describe("what an approval does not cover", () => {
     ["approve", { type: "approve" }],
     ["edit", { type: "edit", editedAction: { args: { page: "edited" } } }],
   ])("is other arguments that a middleware puts in behind us, after %s", async (_name, decision) => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const tampering = createMiddleware({
       name: "tampering",
       wrapToolCall: (request, handler) =>
@@ -392,7 +389,7 @@ describe("what an approval does not cover", () => {
   });
 
   it("is state that a tool sends along with a goto", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     await wiki.hub.connect();
     const { hash } = wiki.hub.views({}).of({}).tool(PUT.name)!;
     const forged = { type: "approve", boundName: PUT.name, toolHash: hash, digest: argumentsDigest({ page: "evil" }) };
@@ -418,7 +415,7 @@ describe("what an approval does not cover", () => {
       { code: "APPROVAL_REQUIRED" },
     ],
   ])("at onAsk: %s", async (_name, happen, error) => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const args = { page: "shown" };
     const onAsk = async () => {
       await happen(wiki, args);
@@ -429,7 +426,7 @@ describe("what an approval does not cover", () => {
   });
 
   it("is arguments that a program changes while a person is asked, or writes its own toJSON for", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const args = { page: "shown" };
     const onAsk = () => {
       args.page = "evil";
@@ -451,7 +448,7 @@ describe("hooks and functions that fail or change their mind", () => {
     const broken = () => {
       throw new Error("hook broke");
     };
-    await using wiki = await disposable(governed({ ...RULES, beforeToolCall: broken }));
+    await using wiki = await governed({ ...RULES, beforeToolCall: broken });
     const { answers, last } = await threadOf(wiki.hub, [calling(PUT), "done"]).say();
     expect(answers["put"]!.text).toContain("hook broke");
     expect(last).toBe("done");
@@ -461,7 +458,7 @@ describe("hooks and functions that fail or change their mind", () => {
     const enlarged = ({ args }: { args: object }): object => ({ args: { ...args, page: "big" } });
     const policy: PolicyFunction = ({ arguments: args }) =>
       (args as { page?: string } | undefined)?.page === "big" ? "ask" : undefined;
-    await using wiki = await disposable(governed({ policy, beforeToolCall: enlarged }));
+    await using wiki = await governed({ policy, beforeToolCall: enlarged });
     const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
     expect((await thread.say()).asked?.actionRequests[0]!.args).toEqual({ page: "big" });
     await thread.answer([{ type: "approve" }]);
@@ -472,13 +469,13 @@ describe("hooks and functions that fail or change their mind", () => {
     const policy: PolicyFunction = () => {
       throw Object.create(null);
     };
-    await using wiki = await disposable(governed({ policy }));
+    await using wiki = await governed({ policy });
     expect((await threadOf(wiki.hub, [calling(PUT), "done"]).say()).last).toBe("done");
     expect(wiki.ran).toEqual({});
   });
 
   it("ask under names without a prefix, of a server that is not open yet", async () => {
-    await using wiki = await disposable(governed({ policy: { default: "ask" }, names: "bare", startup: "lazy" }));
+    await using wiki = await governed({ policy: { default: "ask" }, names: "bare", startup: "lazy" });
     const thread = threadOf(wiki.hub, [calling({ ...PUT, name: "put_page" }), "done"]);
     expect((await thread.say()).asked?.actionRequests).toHaveLength(1);
     await thread.answer([{ type: "approve" }]);
@@ -492,7 +489,7 @@ describe("beside humanInTheLoopMiddleware", () => {
     ["in front of ours", (ours, theirs) => [theirs, ours], [PUT.name, READ.name]],
     ["behind ours", (ours, theirs) => [ours, theirs], [READ.name, PUT.name]],
   ])("%s: both ask, and its rejection leaves no call of ours without an answer", async (_name, order, asking) => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const theirs = humanInTheLoopMiddleware({ interruptOn: { [READ.name]: true } } as never) as unknown as AgentMiddleware;
     const second = calling({ ...READ, id: "read2" }, { ...PUT, id: "put2" });
     const thread = threadOf(wiki.hub, [calling(READ, PUT), second, "done"], { middleware: (ours) => order(ours, theirs) });
@@ -522,7 +519,7 @@ describe("beside humanInTheLoopMiddleware", () => {
 
 describe("in another process", () => {
   it("goes on after the process was killed at the interrupt, and nothing runs twice", async () => {
-    await using wiki = await disposable(governed());
+    await using wiki = await governed();
     const file = join(mkdtempSync(join(tmpdir(), "mcp-ask-")), "threads.db");
     const script = fileURLToPath(new URL("../fixtures/askThread.ts", import.meta.url));
     const child = spawn(process.execPath, ["--import", "tsx", script, file, wiki.http.url, "ask"], {
@@ -550,17 +547,6 @@ function execFileAsync(script: string, file: string, url: string): Promise<strin
       else reject(error);
     });
   });
-}
-
-async function disposable(making: Promise<Governed>): Promise<Governed & AsyncDisposable> {
-  const made = await making;
-  return {
-    ...made,
-    [Symbol.asyncDispose]: async () => {
-      await made.hub.close();
-      await made.http.close();
-    },
-  };
 }
 
 async function change(http: Governed["http"], hub: McpHub, texts: Record<string, string>): Promise<void> {

@@ -28,13 +28,8 @@ async function use(
   options: Partial<McpHubOptions> & { readonly server?: object },
   body: (wiki: Governed) => Promise<void>,
 ): Promise<void> {
-  const wiki = await governed(options);
-  try {
-    await body(wiki);
-  } finally {
-    await wiki.hub.close();
-    await wiki.http.close();
-  }
+  await using wiki = await governed(options);
+  await body(wiki);
 }
 
 describe("what is denied whatever its arguments are", () => {

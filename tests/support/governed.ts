@@ -19,7 +19,7 @@ export const RULES: Partial<McpHubOptions> & { readonly server?: object } = {
 };
 
 /** A hub with a policy on a server that counts. */
-export interface Governed {
+export interface Governed extends AsyncDisposable {
   readonly hub: McpHub;
   readonly http: HttpFixture;
   /** How often each tool ran, by raw name. */
@@ -37,7 +37,15 @@ export async function governed(options: Partial<McpHubOptions> & { readonly serv
     warnings: "silent",
     ...rest,
   });
-  return { hub, http, ran: http.stats.callsByTool };
+  return {
+    hub,
+    http,
+    ran: http.stats.callsByTool,
+    [Symbol.asyncDispose]: async () => {
+      await hub.close();
+      await http.close();
+    },
+  };
 }
 
 /** Answers of a thread's turn: a result, or what a person is asked. */
