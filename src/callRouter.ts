@@ -4,25 +4,19 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { callOf, checked } from "./call/callArguments.js";
 import { errorMessage } from "./call/errorMessage.js";
 import type { JudgedCall } from "./call/gate.js";
-import { askedCall, askNow, type Approval } from "./call/permits.js";
+import { askedCall, askNow, type Approval, type Asker } from "./call/permits.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import type { AskRequest, OnAsk } from "./config/askSchema.js";
-import type { McpRunContext } from "./config/policySchema.js";
 import { activationOf } from "./disclose/promotion.js";
 import { unknownToolText } from "./disclose/search.js";
 import type { View } from "./disclose/view.js";
-import type { RunOrigin } from "./events.js";
 import type { McpHub } from "./hub.js";
 import { readAskResponse, refuseAll, toAskRequest } from "./policy/asking.js";
 import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpUnbound } from "./state.js";
 
 /** What a hook runs in. */
-export interface RunInfo {
-  readonly origin?: RunOrigin | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** The context of the run: what policy, scopes and workspaces are decided for. */
-  readonly context?: McpRunContext | undefined;
+export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
   /** Run configuration, for the adapter's hooks. */
   readonly config?: RunnableConfig | undefined;
 }
@@ -112,7 +106,6 @@ export class CallRouter {
         this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
       }
     }
-    for (const id of Object.keys(asked)) if (unbound[id] === "ambiguous") delete asked[id];
     const update: McpStateUpdate = {
       ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
       ...replaced("_mcpAsked", asked, state._mcpAsked),

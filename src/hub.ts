@@ -365,7 +365,7 @@ export class McpHub {
 
   /** @internal What would be sent for a call, and what the policy says of it. */
   judge(request: CallRequest): Promise<JudgedCall> {
-    return this.#parts.gate.judge(request, "review");
+    return this.#parts.gate.judge(request);
   }
 
   /** @internal Takes what is remembered of servers that are not known yet, once. */

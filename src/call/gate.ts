@@ -12,7 +12,7 @@ import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
 import type { RawList } from "../connect/listPages.js";
 import type { SideKey } from "../connect/sideLists.js";
-import { linkSignal, rejectOnAbort } from "../connect/abort.js";
+import { rejectOnAbort } from "../connect/abort.js";
 import type { Session } from "../connect/session.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
@@ -22,6 +22,7 @@ import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
 import { callError, type FailedRequest } from "./callError.js";
 import type { AskedNow, Asker, Permits } from "./permits.js";
+import { send } from "./send.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
@@ -108,21 +109,17 @@ export class Gate {
   /**
    * What would be sent for a call, and what the policy says of it.
    *
-   * @param at - `"review"`: a person may have to be asked first. The adapter's `beforeToolCall` is then run only when it
-   * may be so, to show them what would be sent; at the call it always is.
+   * The adapter's `beforeToolCall` is run: what it makes of the arguments is what would be sent.
+   *
    * @throws {McpMiddlewareError} when the server or the tool is not there.
    */
-  async judge(request: CallRequest, at: "review" | "call"): Promise<JudgedCall> {
+  async judge(request: CallRequest): Promise<JudgedCall> {
     const entry = this.#known(request) ?? (await this.#lookUp(request));
     const { permits, settings } = this.#parts;
     let operation = callOf(entry, repaired(entry, request.arguments));
     let decision = permits.decide(operation, request);
     const { beforeToolCall } = settings.callbacks;
-    // Where arguments do not decide, the hook cannot make a call ask that does not.
-    const isSettled = at === "review" && decision.kind === "allow" && permits.isFree(operation, request);
-    if (decision.kind === "deny" || beforeToolCall === undefined || isSettled) {
-      return { entry, operation, decision };
-    }
+    if (decision.kind === "deny" || beforeToolCall === undefined) return { entry, operation, decision };
     const changed = await callBefore(beforeToolCall, entry, operation.arguments, request);
     if (changed === undefined) return { entry, operation, decision };
     operation = callOf(entry, repairArguments(entry.inputSchema, changed));
@@ -171,21 +168,19 @@ export class Gate {
    */
   async list(request: Asker & { readonly serverName: string; readonly key: SideKey }): Promise<readonly unknown[]> {
     const { serverName, key } = request;
-    const { settings, events } = this.#parts;
-    const { connection } = this.#server(serverName);
+    const { server, connection } = this.#server(serverName);
     await this.#permit({ kind: "list", serverName }, request);
-    const subject = `the list of ${key}`;
     let list: RawList;
     try {
       list = await rejectOnAbort(connection.lists.get(key), request.signal);
     } catch (cause) {
       request.signal?.throwIfAborted();
-      const { requestTimeoutMs: ms } = settings.servers.get(serverName)!;
-      throw callError(cause, { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } }, undefined);
+      throw callError(cause, failedRequest(server, `the list of ${key}`), undefined);
     }
     const { elements, cutBecause } = list;
     if (cutBecause !== undefined) {
-      events.warn("LIST_CUT", `T${subject.slice(1)} of server "${serverName}" was ended early: ${cutBecause}.`, serverName);
+      const message = `The list of ${key} of server "${serverName}" was ended early: ${cutBecause}.`;
+      this.#parts.events.warn("LIST_CUT", message, serverName);
     }
     return elements;
   }
@@ -195,15 +190,13 @@ export class Gate {
     operation: Exclude<Operation, { kind: "call" }>,
     subject: string,
     request: Asker,
-    send: (session: Session, options: { readonly signal?: AbortSignal; readonly timeout: number }) => Promise<Result>,
+    exchange: (session: Session, options: { readonly signal?: AbortSignal; readonly timeout: number }) => Promise<Result>,
   ): Promise<Result> {
     const { server, connection } = this.#server(operation.serverName);
     await this.#permit(operation, request);
-    const { serverName, requestTimeoutMs: ms } = server;
-    const failed: FailedRequest = { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
     // Getting and reading change nothing.
-    return this.#send(connection, failed, true, request.signal, (session, signal) =>
-      send(session, { ...(signal === undefined ? {} : { signal }), timeout: ms }),
+    return send(connection, failedRequest(server, subject), true, request.signal, (session, signal) =>
+      exchange(session, { ...(signal === undefined ? {} : { signal }), timeout: server.requestTimeoutMs }),
     );
   }
 
@@ -221,7 +214,7 @@ export class Gate {
 
   async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
     const { settings, events, permits } = this.#parts;
-    const { entry, operation, decision } = await this.judge(request, "call");
+    const { entry, operation, decision } = await this.judge(request);
     const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: request.arguments };
     // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
     const sent = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
@@ -299,7 +292,7 @@ export class Gate {
       maxTimeout: { ms: maxTotalTimeout, option: "maxToolTimeoutMs" },
     };
     const isRepeatable = server.isIdempotent(toolName) || (server.govern.trustAnnotations && saysRepeatable(annotations));
-    return this.#send(connection, failed, isRepeatable, signal, ({ client }, linked) =>
+    return send(connection, failed, isRepeatable, signal, ({ client }, linked) =>
       client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
         ...(linked === undefined ? {} : { signal: linked }),
         timeout,
@@ -313,33 +306,6 @@ export class Gate {
     );
   }
 
-  async #send<Result>(
-    connection: Connection,
-    failed: FailedRequest,
-    isRepeatable: boolean,
-    signal: AbortSignal | undefined,
-    send: (session: Session, signal: AbortSignal | undefined) => Promise<Result>,
-  ): Promise<Result> {
-    let session: Session | undefined;
-    // The SDK leaves its listener on the signal it is given; the caller's may live long.
-    const linked = signal === undefined ? undefined : linkSignal(signal);
-    try {
-      return await connection.run(
-        signal,
-        (open) => {
-          session = open;
-          return send(open, linked?.signal);
-        },
-        isRepeatable,
-      );
-    } catch (cause) {
-      if (signal?.aborted === true) throw signal.reason;
-      throw callError(cause, failed, session);
-    } finally {
-      linked?.unlink();
-    }
-  }
-
   #unknownServer(serverName: string): McpNotFoundError {
     const known = [...this.#parts.settings.servers.keys()].join(", ");
     return new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
@@ -351,6 +317,11 @@ export class Gate {
       names.length === 0 ? "" : ` It has ${known.length}: ${names.join(", ")}${known.length > names.length ? ", …" : ""}.`;
     return new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
   }
+}
+
+/** How a request besides a call is spoken of when it fails. */
+function failedRequest({ serverName, requestTimeoutMs: ms }: ServerSettings, subject: string): FailedRequest {
+  return { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
 }
 
 /** What a server says of a tool that may run twice. */

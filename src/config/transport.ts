@@ -13,8 +13,10 @@ export type TransportSettings =
       readonly command: string;
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
+      /** Names of variables of this process that the child also gets. */
       readonly inheritEnv: readonly string[];
       readonly cwd: string | undefined;
+      /** Whether the child's stderr is also copied to this process's stderr. */
       readonly copyStderr: boolean;
     }
   | {

@@ -12,6 +12,8 @@ export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSigna
 /** A signal of its own that aborts with another one, until it is unlinked. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
+  /** Aborts it alone. */
+  readonly abort: (reason: unknown) => void;
   /** Removes the listener from the other signal. */
   readonly unlink: () => void;
 }
@@ -22,7 +24,11 @@ export function linkSignal(signal: AbortSignal): LinkedSignal {
   const onAbort = (): void => controller.abort(signal.reason);
   if (signal.aborted) onAbort();
   else signal.addEventListener("abort", onAbort, { once: true });
-  return { signal: controller.signal, unlink: () => signal.removeEventListener("abort", onAbort) };
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    unlink: () => signal.removeEventListener("abort", onAbort),
+  };
 }
 
 /** Waits, without keeping the process alive. Rejects with the abort reason when the signal aborts. */

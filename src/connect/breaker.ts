@@ -2,7 +2,7 @@ import {
   circuitBreaker,
   CircuitState,
   ConsecutiveBreaker,
-  handleWhen,
+  handleAll,
   isBrokenCircuitError,
   type CircuitBreakerPolicy,
 } from "cockatiel";
@@ -90,10 +90,7 @@ export class Breaker {
   reset(): void {
     const { failures, openMs } = this.#settings;
     this.#isClean = true;
-    this.#policy = circuitBreaker(
-      handleWhen(() => true),
-      { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failures) },
-    );
+    this.#policy = circuitBreaker(handleAll, { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failures) });
     this.#policy.onBreak(() => {
       this.#openUntilMs = Date.now() + openMs;
     });

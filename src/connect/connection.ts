@@ -2,7 +2,7 @@ import type { LimitFunction } from "p-limit";
 
 import type { ReopenSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
-import { rejectOnAbort } from "./abort.js";
+import { linkSignal, rejectOnAbort } from "./abort.js";
 import type { BreakerSettings } from "./breaker.js";
 import {
   closedError,
@@ -255,19 +255,17 @@ export class Connection {
   async #attempt(attempt: number, outer: AbortSignal): Promise<void> {
     const { settings, open, events } = this.#parts;
     const startedAt = performance.now();
-    const abort = new AbortController();
-    const onOuter = (): void => abort.abort(outer.reason);
-    outer.addEventListener("abort", onOuter, { once: true });
-    const timer = setTimeout(() => abort.abort(timeoutError(settings, attempt)), settings.connectTimeoutMs);
+    const { signal, abort, unlink } = linkSignal(outer);
+    const timer = setTimeout(() => abort(timeoutError(settings, attempt)), settings.connectTimeoutMs);
     let session: Session | undefined;
     try {
       outer.throwIfAborted();
-      session = await open(abort.signal, {
+      session = await open(signal, {
         onNotification: (method, params) => this.#notified(method, params),
         onEnd: () => session !== undefined && this.#lose(session),
         onTrouble: (error) => session !== undefined && this.#traffic.trouble(session, error),
       });
-      const listing = await this.#list(session, abort.signal);
+      const listing = await this.#list(session, signal);
       outer.throwIfAborted();
       events.onListed(listing);
       outer.throwIfAborted();
@@ -282,7 +280,7 @@ export class Connection {
       throw error;
     } finally {
       clearTimeout(timer);
-      outer.removeEventListener("abort", onOuter);
+      unlink();
     }
   }
 

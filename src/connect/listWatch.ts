@@ -18,11 +18,12 @@ const QUIET_MS = 1_000;
 const SECOND_LOOK_MS = 500;
 /** So often an announced change is tried to be listed again, with growing waits; then by age. */
 const MAX_RETRIES = 5;
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Keeps a list of a server fresh: lists again when it is announced, asked for, or old; one listing at a time. */
 export class ListWatch {
   readonly #parts: ListWatchParts;
-  #listedAtMs = 0;
+  #listedAtMs = NEVER;
   #refreshing: Promise<boolean> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isStale = false;
@@ -36,6 +37,16 @@ export class ListWatch {
   /** True when a change was announced and listing it failed. */
   get isOutdated(): boolean {
     return this.#failures > 0;
+  }
+
+  /** True for a list that was last made so long ago or longer, or never. */
+  isOlderThan(ttlMs: number): boolean {
+    return Date.now() - this.#listedAtMs >= ttlMs;
+  }
+
+  /** What is kept is of another connection. */
+  expire(): void {
+    this.#listedAtMs = NEVER;
   }
 
   /** It was listed just now, by other means. */
@@ -73,7 +84,7 @@ export class ListWatch {
 
   /** Lists again in the background when the last listing is older. */
   refreshIfOlderThan(ttlMs: number): void {
-    if (this.#refreshing !== undefined || Date.now() - this.#listedAtMs < ttlMs) return;
+    if (this.#refreshing !== undefined || !this.isOlderThan(ttlMs)) return;
     this.refresh().catch((error: unknown) => this.#parts.onFailed(error));
   }
 

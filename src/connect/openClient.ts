@@ -5,7 +5,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 
 import { maskSecrets } from "../config/variables.js";
-import { rejectOnAbort } from "./abort.js";
+import { rejectOnAbort, within } from "./abort.js";
 import { connectError } from "./connectError.js";
 import { UNANSWERED } from "./failures.js";
 import type { FetchEvents } from "./httpFetch.js";
@@ -135,12 +135,12 @@ function makeSession(client: Client, transport: Transport, secrets: readonly str
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
-      await withinMs(transport.terminateSession(), TERMINATE_SESSION_MS);
+      await within(Promise.allSettled([transport.terminateSession()]), TERMINATE_SESSION_MS);
     }
     // The client lets go of its transport when a handshake fails, so both are closed.
     const closings = [() => client.close(), () => transport.close()].map((end) => Promise.resolve().then(end));
     // A transport of the user's own may never end.
-    await withinMs(Promise.allSettled(closings), CLOSE_MS);
+    await within(Promise.allSettled(closings), CLOSE_MS);
   };
   return {
     client,
@@ -168,13 +168,4 @@ function lastLines(text: string): string {
     .split("\n")
     .filter((line) => line.trim() !== "" && !STACK_FRAME.test(line));
   return lines.slice(-MAX_STDERR_LINES).join("\n");
-}
-
-async function withinMs(promise: Promise<unknown>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([promise.catch(() => undefined), limit]);
-  clearTimeout(timer);
 }

@@ -28,7 +28,6 @@ export interface SideListsParts {
 interface Kept {
   readonly watch: ListWatch;
   list: RawList | undefined;
-  listedAtMs: number;
 }
 
 const ANNOUNCED: Readonly<Record<string, readonly SideKey[]>> = {
@@ -53,9 +52,8 @@ export class SideLists {
    */
   async get(key: SideKey): Promise<RawList> {
     const kept = this.#of(key);
-    const isYoung = Date.now() - kept.listedAtMs < this.#parts.ttlMs;
-    const isFresh = kept.listedAtMs > 0 && !kept.watch.isOutdated && (this.#parts.isAnnounced(key) || isYoung);
-    if (kept.list === undefined || !isFresh) await kept.watch.refresh();
+    const ttlMs = this.#parts.isAnnounced(key) ? Number.POSITIVE_INFINITY : this.#parts.ttlMs;
+    if (kept.watch.isOutdated || kept.watch.isOlderThan(ttlMs)) await kept.watch.refresh();
     return kept.list!;
   }
 
@@ -68,7 +66,7 @@ export class SideLists {
 
   /** The connection is another one: what is kept may be old. */
   expire(): void {
-    for (const kept of this.#kept.values()) kept.listedAtMs = 0;
+    for (const { watch } of this.#kept.values()) watch.expire();
   }
 
   /** Ends what is planned. */
@@ -83,7 +81,6 @@ export class SideLists {
     const kept: Kept = {
       watch: new ListWatch({ list: () => this.#list(key), canList, onFailed }),
       list: undefined,
-      listedAtMs: 0,
     };
     this.#kept.set(key, kept);
     return kept;
@@ -94,7 +91,6 @@ export class SideLists {
     const next = await this.#parts.list(key);
     const before = kept.list;
     kept.list = next;
-    kept.listedAtMs = Date.now();
     if (before === undefined) return true;
     const diff = diffLists(before.elements, next.elements, IDENTITIES[key]);
     if (diff === undefined) return false;

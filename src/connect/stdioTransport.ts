@@ -7,20 +7,12 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 
+import type { TransportSettings } from "../config/transport.js";
 import { TOO_LARGE } from "./failures.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 
 /** How a stdio server is started. Variables are filled in. */
-export interface StdioParameters {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  /** Names of variables of this process that the child also gets. */
-  readonly inheritEnv: readonly string[];
-  readonly cwd: string | undefined;
-  /** Whether the child's stderr is also copied to this process's stderr. */
-  readonly copyStderr: boolean;
-}
+export type StdioParameters = Omit<Extract<TransportSettings, { kind: "stdio" }>, "kind">;
 
 const MAX_STDERR_CHARS = 8_000;
 /* From the exit of a child until its pipes are given up. */

@@ -59,8 +59,8 @@ export class Views {
   /** The test of a tool; `undefined` when every tool passes. */
   #testOf(policy: Policy, isPermitted: (tool: SeenTool) => boolean): ((tool: SeenTool) => boolean) | undefined {
     const matches = this.#matchesTool;
-    if (matches === undefined) return policy.hidesTools ? isPermitted : undefined;
+    if (matches === undefined) return policy.isOpen ? undefined : isPermitted;
     const isNamed = ({ toolName, boundName }: SeenTool): boolean => matches(toolName) || matches(boundName);
-    return policy.hidesTools ? (tool) => isNamed(tool) && isPermitted(tool) : isNamed;
+    return policy.isOpen ? isNamed : (tool) => isNamed(tool) && isPermitted(tool);
   }
 }

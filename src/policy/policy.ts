@@ -104,20 +104,6 @@ export class Policy {
     return this.#decide !== undefined;
   }
 
-  /** False when no rule, tier, override or scope can hide a tool. */
-  get hidesTools(): boolean {
-    return (
-      this.#rules.canDeny("call") ||
-      [...this.#servers.values()].some(
-        ({ settings: { govern } }) =>
-          govern.permission === "readonly" ||
-          govern.workspaces !== undefined ||
-          govern.scopes.length > 0 ||
-          Object.keys(govern.overrides).length > 0,
-      )
-    );
-  }
-
   /** What of a context decides about what can be seen. */
   audienceOf(context: McpRunContext): Audience {
     return this.#requirements.audienceOf(context);
@@ -147,9 +133,7 @@ export class Policy {
 
   /** False for a server of which this audience may use nothing. */
   isServerVisible(serverName: string, audience: Audience): boolean {
-    const { govern } = this.#servers.get(serverName)!.settings;
-    if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) return false;
-    if (!audience.hasScopes(govern.scopes)) return false;
+    if (shutOut(this.#servers.get(serverName)!.settings, [], audience) !== undefined) return false;
     return !OPERATION_KINDS.every((kind) => this.#rules.deniesAll(kind, serverName));
   }
 
@@ -193,15 +177,11 @@ export class Policy {
 
   /** All but the function: the most restrictive of scopes, workspaces, rules and tier. */
   #fixed(operation: Operation, own: Overriding, audience: Audience): Verdict {
-    const { serverName } = operation;
-    const { govern } = this.#servers.get(serverName)!.settings;
-    if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) {
-      return denied(`server "${serverName}" is not for this workspace`, "workspaces");
-    }
-    if (!audience.hasScopes(govern.scopes) || !audience.hasScopes(own.scopes)) {
-      return denied("the caller has not the scopes it needs", "scopes");
-    }
-    return moreRestrictive(this.#ruled(operation), permitted(serverName, own, govern.permission));
+    const { settings } = this.#servers.get(operation.serverName)!;
+    return (
+      shutOut(settings, own.scopes, audience) ??
+      moreRestrictive(this.#ruled(operation), permitted(settings.serverName, own, settings.govern.permission))
+    );
   }
 
   #ruled(operation: Operation): Verdict {
@@ -266,6 +246,15 @@ function isOpenServer({ permission, overrides, scopes, workspaces }: GovernSetti
 }
 
 const READING: Overriding = { class: "read", permission: undefined, scopes: [] };
+
+/** The denial of an audience that may not know of a server, or has not the scopes of a tool; `undefined` for others. */
+function shutOut({ serverName, govern }: ServerSettings, scopes: readonly string[], audience: Audience): Verdict | undefined {
+  if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) {
+    return denied(`server "${serverName}" is not for this workspace`, "workspaces");
+  }
+  const hasScopes = audience.hasScopes(govern.scopes) && audience.hasScopes(scopes);
+  return hasScopes ? undefined : denied("the caller has not the scopes it needs", "scopes");
+}
 
 /** What the tier of a server says, or the override in its place. */
 function permitted(serverName: string, own: Overriding, tier: PermissionTier): Verdict {

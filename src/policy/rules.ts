@@ -69,14 +69,6 @@ export class Rules {
     return this.default === "allow" && this.#patterns.every(([decision, { length }]) => decision === "allow" || length === 0);
   }
 
-  /** True when a rule or the default can deny an operation of that kind. */
-  canDeny(kind: Operation["kind"]): boolean {
-    if (this.default === "deny") return true;
-    return this.#patterns.some(
-      ([decision, patterns]) => decision === "deny" && patterns.some(({ kinds }) => kinds.includes(kind)),
-    );
-  }
-
   /** True when no operation of that kind on the server can be allowed or asked. */
   deniesAll(kind: Operation["kind"], serverName: string): boolean {
     const indexes = this.#indexesOf(kind, serverName);
