@@ -105,6 +105,8 @@ export interface McpEvents {
   };
   /** A server logged something. */
   log: { readonly serverName: string; readonly level: string; readonly logger?: string | undefined; readonly data: unknown };
+  /** A server said that a resource changed which someone subscribed to. */
+  resourceUpdated: { readonly serverName: string; readonly uri: string };
   /** A model call is about to be made: characters of tool definitions kept back and bound, and of the listing. */
   context: RunOrigin & { readonly withheldChars: number; readonly boundChars: number; readonly listingChars: number };
   /** Something is wrong that does not stop the work. */
@@ -119,6 +121,7 @@ const EVENT_NAMES: readonly string[] = [
   "policy",
   "progress",
   "log",
+  "resourceUpdated",
   "context",
   "warning",
 ] satisfies McpEventName[];

@@ -118,6 +118,50 @@ const decisionsSchema = z.record(
 /** What a person answered, by tool call id: private state key `_mcpDecisions`, replaced each hop. JSON. */
 export type McpDecisions = z.output<typeof decisionsSchema>;
 
+const resourceSchema = z.object({
+  serverName: z.string(),
+  uri: z.string(),
+  /** Ids of the messages that name it, the first one first. It is shown while one of them is in the thread. */
+  messageIds: z.array(z.string()),
+  /** Its text as it stands in a prompt: `<MCP_RESOURCE …>` blocks. */
+  block: z.string(),
+  /** A block that stands before it when it could not be read again. */
+  failure: z.string().optional(),
+  /** Its images, as `data:` URLs. */
+  images: z.array(z.string()),
+  mimeType: z.string().optional(),
+  /** Whether it is shown as an error alone. */
+  isError: z.boolean(),
+  /** Tells whether it changed since it was read. */
+  mark: z.string(),
+});
+
+/** One resource that a thread mentions. JSON. */
+export type ThreadResource = z.output<typeof resourceSchema>;
+
+const resourcesSchema = z.object({
+  v: z.literal(1),
+  /** In the order of first mention. */
+  read: z.array(resourceSchema),
+});
+
+/** The resources that a thread mentions: private state key `_mcpResources`. JSON, one writer. */
+export type McpResources = z.output<typeof resourcesSchema>;
+
+const cachedResourceSchema = z.object({
+  serverName: z.string(),
+  uri: z.string(),
+  mimeType: z.string().optional(),
+  /** Characters it takes in the prompt. */
+  chars: z.number().int(),
+  /** Number of its images. */
+  images: z.number().int(),
+  isError: z.boolean(),
+});
+
+/** A resource that is shown in a thread, for readers of the state: an element of the public key `cachedMcpResources`. JSON. */
+export type CachedMcpResource = z.output<typeof cachedResourceSchema>;
+
 /** No promotions. */
 export const EMPTY_ACTIVATION: McpActivation = Object.freeze({ v: 1, promoted: Object.freeze({}) });
 
@@ -156,6 +200,9 @@ export interface McpThreadState {
   readonly _mcpUnbound?: McpUnbound | undefined;
   readonly _mcpAsked?: McpAsked | undefined;
   readonly _mcpDecisions?: McpDecisions | undefined;
+  readonly _mcpResources?: McpResources | undefined;
+  readonly cachedMcpResources?: readonly CachedMcpResource[] | undefined;
+  readonly disabledMcpServers?: readonly string[] | undefined;
 }
 
 /** A change of the state of a thread. */
@@ -165,6 +212,9 @@ export type McpStateUpdate = {
   _mcpUnbound?: McpUnbound;
   _mcpAsked?: McpAsked;
   _mcpDecisions?: McpDecisions;
+  _mcpResources?: McpResources;
+  cachedMcpResources?: CachedMcpResource[];
+  disabledMcpServers?: string[];
 };
 
 /** State keys that only this package writes; they are taken out of what other tools return. */
@@ -173,6 +223,7 @@ export const PROTECTED_KEYS: readonly string[] = [
   "_mcpUnbound",
   "_mcpAsked",
   "_mcpDecisions",
+  "_mcpResources",
   "disabledMcpServers",
   "cachedMcpResources",
 ];
@@ -192,4 +243,9 @@ export const mcpStateSchema = new StateSchema({
   _mcpUnbound: lastWrite(unboundCallsSchema.optional()),
   _mcpAsked: lastWrite(askedSchema.optional()),
   _mcpDecisions: lastWrite(decisionsSchema.optional()),
+  _mcpResources: lastWrite(resourcesSchema.optional()),
+  /** What is attached, for user interfaces. Never read here: what enters the prompt is in `_mcpResources`. */
+  cachedMcpResources: lastWrite(z.array(cachedResourceSchema).optional()),
+  /** Names of servers that this thread does not use. */
+  disabledMcpServers: lastWrite(z.array(z.string()).optional()),
 });

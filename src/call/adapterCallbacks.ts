@@ -28,6 +28,9 @@ export function tellNotification(
     const { level, logger, data } = params;
     events.emit("log", { serverName, level: String(level), logger: typeof logger === "string" ? logger : undefined, data });
   }
+  if (method === "notifications/resources/updated" && typeof params["uri"] === "string") {
+    events.emit("resourceUpdated", { serverName, uri: params["uri"] });
+  }
   const found = Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined;
   if (found === undefined) return;
   const [name, takesParams] = found;

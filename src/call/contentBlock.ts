@@ -46,8 +46,8 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
   }
 }
 
-/** Blocks whose audience is only the user are for the application to show. */
-function isForUserAlone({ annotations }: Record<string, unknown>): boolean {
+/** Blocks and resources whose audience is only the user are for the application to show. */
+export function isForUserAlone({ annotations }: Record<string, unknown>): boolean {
   const audience = isRecord(annotations) ? annotations["audience"] : undefined;
   return Array.isArray(audience) && audience.length > 0 && audience.every((who) => who === "user");
 }
@@ -63,7 +63,8 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
   return line(`${describeBinary(blob, mimeType, "resource").slice(0, -1)}: ${name}]`);
 }
 
-function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
+/** Reads data that may be an image; any other is a line of text. */
+export function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
   const compact = typeof data === "string" ? data.replace(/\s+/g, "") : "";
   const isImage = typeof mimeType === "string" && IMAGE_TYPE.test(mimeType) && compact.length % 4 === 0 && BASE64.test(compact);
   const type = isImage ? SIGNATURES.find(([signature]) => compact.startsWith(signature))?.[1] : undefined;
@@ -78,18 +79,20 @@ function describeBinary(data: unknown, mimeType: unknown, kind: string): string 
   return `[${type} data${size}, not shown]`;
 }
 
-function describeLink(block: Record<string, unknown>, serverName: string): string {
+/** A resource with what its server says of it, as one line. */
+export function describeLink(block: Record<string, unknown>, serverName: string): string {
   const parts = [block["title"] ?? block["name"], block["mimeType"], block["description"]];
   const about = parts.filter((part): part is string => typeof part === "string" && part !== "").map((part) => oneLine(part, 200));
   return `${mention(serverName, block["uri"])}${about.length === 0 ? "" : ` (${about.join("; ")})`}`;
 }
 
-/** A resource as the model can name it: `@server:uri`. */
-function mention(serverName: string, uri: unknown): string {
+/** A resource as the model and people can name it: `@server:uri`, in quotes when it has spaces. */
+export function mention(serverName: string, uri: unknown): string {
   const text = typeof uri === "string" ? uri : "unknown";
   // Data in a URI is data all the same.
   const shown = /^data:/i.test(text) ? `${text.slice(0, 60).split(",")[0]!}, ${text.length} characters` : text;
-  return `@${oneLine(serverName, 64)}:${oneLine(shown, MAX_URI_CHARS)}`;
+  const name = oneLine(shown, MAX_URI_CHARS);
+  return `@${oneLine(serverName, 64)}:${name.includes(" ") && name === text ? `"${name}"` : name}`;
 }
 
 function whole(text: string): BlockReading {

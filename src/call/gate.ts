@@ -10,19 +10,17 @@ import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
-import type { RawList } from "../connect/listPages.js";
-import type { SideKey } from "../connect/sideLists.js";
 import { rejectOnAbort } from "../connect/abort.js";
-import type { Session } from "../connect/session.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
-import { permissionOf, type Operation } from "../policy/operation.js";
+import type { Operation } from "../policy/operation.js";
 import { moreRestrictive, type Decision } from "../policy/policy.js";
 import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
-import { callError, type FailedRequest } from "./callError.js";
+import type { FailedRequest } from "./callError.js";
 import type { AskedNow, Asker, Permits } from "./permits.js";
 import { send } from "./send.js";
+import { serverOf, type ServersParts } from "./serverOf.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
@@ -45,10 +43,9 @@ export interface JudgedCall {
 }
 
 /** What the gate is made of. */
-export interface GateParts {
+export interface GateParts extends ServersParts {
   readonly settings: HubSettings;
   readonly catalog: Catalog;
-  readonly connectionOf: (serverName: string) => Connection | undefined;
   readonly permits: Permits;
   readonly events: HubEvents;
 }
@@ -56,12 +53,11 @@ export interface GateParts {
 const STORE_WAIT_MS = 10_000;
 const MAX_NOTICE_CHARS = 1_000;
 
-/* Tolerant on purpose: what is in them is read block by block. */
-const anyResult = z.custom<Readonly<Record<string, unknown>>>((value) => typeof value === "object" && value !== null);
+/* Tolerant on purpose: what is in it is read block by block. */
 const callResultSchema = z.custom<RawCallResult>((value) => typeof value === "object" && value !== null);
 
 /**
- * The one way to a server.
+ * The one way to a server for tool calls.
  *
  * Look up → repair arguments → policy, which sees exactly what would be sent → check → live session → call → result →
  * events. Whatever face a call comes from, it comes through here.
@@ -127,91 +123,6 @@ export class Gate {
     return { entry, operation, decision };
   }
 
-  /**
-   * Gets a prompt, as the server sends it.
-   *
-   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
-   */
-  async getPrompt(
-    request: Asker & {
-      readonly serverName: string;
-      readonly promptName: string;
-      readonly arguments: Readonly<Record<string, string>>;
-    },
-  ): Promise<Readonly<Record<string, unknown>>> {
-    const { serverName, promptName } = request;
-    const args = { ...request.arguments };
-    const operation: Operation = { kind: "invoke", serverName, promptName, arguments: args };
-    return this.#exchange(operation, `prompt "${promptName}"`, request, (session, options) =>
-      session.client.request({ method: "prompts/get", params: { name: promptName, arguments: args } }, anyResult, options),
-    );
-  }
-
-  /**
-   * Reads a resource, as the server sends it.
-   *
-   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
-   */
-  async readResource(
-    request: Asker & { readonly serverName: string; readonly uri: string },
-  ): Promise<Readonly<Record<string, unknown>>> {
-    const { serverName, uri } = request;
-    return this.#exchange({ kind: "read", serverName, uri }, `resource "${uri}"`, request, (session, options) =>
-      session.client.request({ method: "resources/read", params: { uri } }, anyResult, options),
-    );
-  }
-
-  /**
-   * Lists prompts, resources or resource templates, unread.
-   *
-   * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
-   */
-  async list(request: Asker & { readonly serverName: string; readonly key: SideKey }): Promise<readonly unknown[]> {
-    const { serverName, key } = request;
-    const { server, connection } = this.#server(serverName);
-    await this.#permit({ kind: "list", serverName }, request);
-    let list: RawList;
-    try {
-      list = await rejectOnAbort(connection.lists.get(key), request.signal);
-    } catch (cause) {
-      request.signal?.throwIfAborted();
-      throw callError(cause, failedRequest(server, `the list of ${key}`), undefined);
-    }
-    const { elements, cutBecause } = list;
-    if (cutBecause !== undefined) {
-      const message = `The list of ${key} of server "${serverName}" was ended early: ${cutBecause}.`;
-      this.#parts.events.warn("LIST_CUT", message, serverName);
-    }
-    return elements;
-  }
-
-  /** Everything but calls: policy → live session → request → answer. */
-  async #exchange<Result>(
-    operation: Exclude<Operation, { kind: "call" }>,
-    subject: string,
-    request: Asker,
-    exchange: (session: Session, options: { readonly signal?: AbortSignal; readonly timeout: number }) => Promise<Result>,
-  ): Promise<Result> {
-    const { server, connection } = this.#server(operation.serverName);
-    await this.#permit(operation, request);
-    // Getting and reading change nothing.
-    return send(connection, failedRequest(server, subject), true, request.signal, (session, signal) =>
-      exchange(session, { ...(signal === undefined ? {} : { signal }), timeout: server.requestTimeoutMs }),
-    );
-  }
-
-  /** Asks the policy, and a person where it says so. */
-  async #permit(operation: Exclude<Operation, { kind: "call" }>, request: Asker): Promise<void> {
-    const { permits } = this.#parts;
-    const name = permissionOf(operation);
-    const answer = await permits.pass({ operation, decision: permits.decide(operation, request), name }, request);
-    if (answer !== undefined) {
-      // The policy may have changed while a person was asked.
-      const decision = permits.decide(operation, request);
-      await permits.pass({ operation, decision, name }, { ...request, onAsk: undefined, approval: answer.approval });
-    }
-  }
-
   async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
     const { settings, events, permits } = this.#parts;
     const { entry, operation, decision } = await this.judge(request);
@@ -222,19 +133,12 @@ export class Gate {
     // While a person was asked, policy, tool and arguments may have changed.
     if (answer !== undefined) return this.#run(answered(request, answer), startedAt);
 
-    const { server, connection } = this.#server(entry.serverName);
+    const { server, connection } = serverOf(this.#parts, entry.serverName);
     const raw = await this.#call(connection, server, entry, sent, request);
     const outcome = await this.#outcome(server, entry.toolName, raw, performance.now() - startedAt);
     const { afterToolCall } = settings.callbacks;
     const final = afterToolCall === undefined ? outcome : await replaceResult(afterToolCall, outcome, sent, request, events);
     return request.approval?.type === "edit" ? { ...final, content: `${editNotice(sent)}\n${final.content}` } : final;
-  }
-
-  #server(serverName: string): { readonly server: ServerSettings; readonly connection: Connection } {
-    const server = this.#parts.settings.servers.get(serverName);
-    const connection = this.#parts.connectionOf(serverName);
-    if (server === undefined || connection === undefined) throw this.#unknownServer(serverName);
-    return { server, connection };
   }
 
   /** The tool, when it need not be waited for. */
@@ -245,7 +149,7 @@ export class Gate {
 
   async #lookUp(request: CallRequest): Promise<ToolEntry> {
     const { serverName, toolName, signal } = request;
-    const { connection } = this.#server(serverName);
+    const { connection } = serverOf(this.#parts, serverName);
     const { catalog, permits } = this.#parts;
     // A server that is opened on demand has no entries yet, or remembered ones; any other that is not there says why.
     if (catalog.server(serverName)?.isRemembered !== false) await rejectOnAbort(connection.session(), signal);
@@ -306,22 +210,12 @@ export class Gate {
     );
   }
 
-  #unknownServer(serverName: string): McpNotFoundError {
-    const known = [...this.#parts.settings.servers.keys()].join(", ");
-    return new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
-  }
-
   #unknownTool(serverName: string, toolName: string, known: readonly ToolEntry[]): McpNotFoundError {
     const names = known.slice(0, 20).map((tool) => tool.toolName);
     const list =
       names.length === 0 ? "" : ` It has ${known.length}: ${names.join(", ")}${known.length > names.length ? ", …" : ""}.`;
     return new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
   }
-}
-
-/** How a request besides a call is spoken of when it fails. */
-function failedRequest({ serverName, requestTimeoutMs: ms }: ServerSettings, subject: string): FailedRequest {
-  return { serverName, subject, timeout: { ms, option: "requestTimeoutMs" } };
 }
 
 /** What a server says of a tool that may run twice. */

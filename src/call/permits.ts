@@ -163,6 +163,13 @@ function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest,
   return toolHash === approved && digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation));
 }
 
+/** What a person said, as it lets the operation through; nothing for other answers. */
+export function approvalOf(decided: McpDecisions[string] | undefined): Pick<Asker, "approval"> {
+  if (decided?.type !== "approve" && decided?.type !== "edit") return {};
+  const { type, digest, toolHash, answeredBy } = decided;
+  return { approval: { type, digest, toolHash, answeredBy } };
+}
+
 /** Asks by `onAsk`; what it throws refuses all. */
 export async function askNow(asked: McpAsked, onAsk: OnAsk, { context, signal }: Asker): Promise<McpDecisions> {
   try {

@@ -86,8 +86,8 @@ function imageCaption(count: number): string {
     : `The ${count} images of the tool results above, in their order (untrusted):`;
 }
 
-/** The length at which all results together fit: short ones stay whole, long ones share what is left. */
-function fairShare(lengths: readonly number[], maxChars: number): number {
+/** The length at which all together fit: short ones stay whole, long ones share what is left. */
+export function fairShare(lengths: readonly number[], maxChars: number): number {
   let left = maxChars;
   const ascending = lengths.filter((length) => length > 0).sort((a, b) => a - b);
   for (const [index, length] of ascending.entries()) {

@@ -126,15 +126,19 @@ export function inEnvelope(serverName: string, toolName: string, text: string): 
   return `<mcp_response server="${name(serverName)}" tool="${name(toolName)}" trust="untrusted">\n${defang(text)}\n</mcp_response>`;
 }
 
-/** Keeps a text from closing or opening one of our blocks; other tags stay readable. */
-function defang(text: string): string {
+/** Text of a server without invisible characters, that cannot close or open one of our blocks; other tags stay readable. */
+export function defang(text: string): string {
   return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp))/gi, "&lt;");
 }
 
-/** Cuts a long text in its middle, with a notice there, so that the result has at most `maxChars` characters. */
-export function cutMiddle(text: string, maxChars: number): string {
+/**
+ * Cuts a long text in its middle, with a notice there, so that the result has at most `maxChars` characters.
+ *
+ * @param totalChars - Length of the text before something was left out of its middle already.
+ */
+export function cutMiddle(text: string, maxChars: number, totalChars = text.length): string {
   if (text.length <= maxChars) return text;
-  const notice = `\n[… ${text.length} characters in all, the middle is left out …]\n`;
+  const notice = `\n[… ${totalChars} characters in all, the middle is left out …]\n`;
   const room = Math.max(0, maxChars - notice.length);
   const tail = Math.floor(room * TAIL_SHARE);
   const head = cut(text, room - tail).replace(/…$/, "");

@@ -18,6 +18,8 @@ export interface ServerSnapshot {
   readonly instructions: string | undefined;
   /** Name, title and version the server gives itself. Untrusted. */
   readonly serverInfo: ServerInfo | undefined;
+  /** The protocol's capabilities that the server has. */
+  readonly capabilities?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** One server in the catalog. */
@@ -171,7 +173,8 @@ export class Catalog {
       before === undefined ||
       tools.some((entry, position) => entry !== before.tools[position]) ||
       before.snapshot.instructions !== snapshot.instructions ||
-      !isDeepStrictEqual(before.snapshot.serverInfo, snapshot.serverInfo);
+      !isDeepStrictEqual(before.snapshot.serverInfo, snapshot.serverInfo) ||
+      !isDeepStrictEqual(before.snapshot.capabilities, snapshot.capabilities);
     if (isChanged) this.#version += 1;
     return { diff, duplicates, dropped };
   }

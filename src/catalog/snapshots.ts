@@ -32,8 +32,8 @@ export class Snapshots {
   }
 
   /** Keeps what a server said, when it is not what is kept already. Returns at once. */
-  save(serverName: string, { tools, instructions, serverInfo }: ServerSnapshot): void {
-    const content = { v: VERSION, tools, instructions, serverInfo };
+  save(serverName: string, { tools, instructions, serverInfo, capabilities }: ServerSnapshot): void {
+    const content = { v: VERSION, tools, instructions, serverInfo, capabilities };
     const mark = digest(JSON.stringify(content));
     if (this.#stored.get(serverName) === mark) return;
     const before = this.#stored.get(serverName);
@@ -93,10 +93,11 @@ function readSnapshot(value: unknown): ServerSnapshot | undefined {
   const tools = (value["tools"] as unknown[])
     .map(readTool)
     .flatMap((reading) => (reading.kind === "dropped" ? [] : [reading.tool]));
-  const { instructions, serverInfo } = value;
+  const { instructions, serverInfo, capabilities } = value;
   return {
     tools,
     instructions: typeof instructions === "string" ? instructions : undefined,
     serverInfo: isRecord(serverInfo) ? serverInfo : undefined,
+    capabilities: isRecord(capabilities) ? capabilities : undefined,
   };
 }

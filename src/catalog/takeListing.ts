@@ -14,8 +14,8 @@ export function takeListing(catalog: Catalog, events: HubEvents, settings: Serve
   const { serverName, defer } = settings;
   const isFirst = catalog.server(serverName) === undefined;
   const tools = readTools(events, serverName, listing.elements);
-  const { instructions, serverInfo } = listing;
-  const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo });
+  const { instructions, serverInfo, capabilities } = listing;
+  const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo, capabilities });
   const known = catalog.server(serverName)!;
   for (const toolName of dropped) {
     events.warn(

@@ -1,3 +1,4 @@
+import type { HumanMessage } from "@langchain/core/messages";
 import * as z from "zod";
 
 import { onAskSchema } from "./askSchema.js";
@@ -14,6 +15,28 @@ export const agentOptionsSchema = z.strictObject({
   listing: z.boolean().optional(),
   /** `false`: no `search_mcp_tools`. Default true. */
   search: z.boolean().optional(),
+  /** `false`: no `mcp_resources_list` and `mcp_resources_read`. Default true. */
+  resourceTools: z.boolean().optional(),
+  /**
+   * Whether `@server:uri` in the newest human message attaches that resource: `false` for never, or a function that
+   * says so of a message. Default: always.
+   */
+  mentions: z
+    .union([z.boolean(), z.custom<(message: HumanMessage) => boolean>((value) => typeof value === "function", "a function")])
+    .optional(),
+  /**
+   * Where the text of mentioned resources stands: `"system"`, at the end of the system message; `"message"`, beside the
+   * message that names them. Images always stand beside the message. Default `"system"`.
+   */
+  placement: z.enum(["system", "message"]).optional(),
+  /** `false`: `/mcp__server__prompt` is ordinary text. Default true. */
+  commands: z.boolean().optional(),
+  /**
+   * What `/mcp` in a human message can do. `"thread"`: show servers, enable and disable them for the thread. `"all"`:
+   * also reconnect them, which concerns every thread, and show error texts. `"off"`: it is ordinary text. Default
+   * `"thread"`.
+   */
+  chatCommands: z.enum(["off", "thread", "all"]).optional(),
   /** Asks a person about calls where the run cannot be interrupted for want of a checkpointer. Default: they are refused. */
   onAsk: onAskSchema.optional(),
   ...budgetShape,
@@ -29,6 +52,7 @@ export type McpAgentOptions = z.input<typeof agentOptionsSchema>;
  * @throws {McpConfigError} for unknown or wrong options.
  */
 export function parseAgentOptions(options: McpAgentOptions, subject: string) {
-  const { servers, tools, listing, search, onAsk, ...budgets } = parseOptions(agentOptionsSchema, options, subject);
-  return { servers, tools, listing, search, onAsk, budgets };
+  const { servers, tools, listing, search, resourceTools, mentions, placement, commands, chatCommands, onAsk, ...budgets } =
+    parseOptions(agentOptionsSchema, options, subject);
+  return { servers, tools, listing, search, resourceTools, mentions, placement, commands, chatCommands, onAsk, budgets };
 }

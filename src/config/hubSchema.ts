@@ -24,6 +24,14 @@ export const budgetShape = {
   maxPromotedChars: positiveCount.optional(),
   /** Characters of all results of one hop that reach the model. */
   maxHopResultChars: positiveCount.optional(),
+  /** Milliseconds that reading the resources a message mentions may take. 0 to 600,000. */
+  mentionDeadlineMs: z.number().int().min(0).max(600_000).optional(),
+  /** Characters of one resource that reach the model. */
+  maxResourceChars: positiveCount.optional(),
+  /** Characters of all resources that are shown in a turn. */
+  maxTurnResourceChars: positiveCount.optional(),
+  /** Resources that a thread keeps; the one mentioned first leaves first. */
+  maxCachedResources: positiveCount.optional(),
 };
 
 /** A tool that a search found. Texts are untrusted. */

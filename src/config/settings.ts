@@ -66,6 +66,10 @@ export interface Budgets {
   readonly maxPromoted: number;
   readonly maxPromotedChars: number;
   readonly maxHopResultChars: number;
+  readonly mentionDeadlineMs: number;
+  readonly maxResourceChars: number;
+  readonly maxTurnResourceChars: number;
+  readonly maxCachedResources: number;
 }
 
 /** Callbacks of the adapter's configuration. */
@@ -222,6 +226,10 @@ export function resolveBudgets(own: Partial<{ [Key in keyof Budgets]: Budgets[Ke
     maxPromoted: own.maxPromoted ?? base.maxPromoted,
     maxPromotedChars: own.maxPromotedChars ?? base.maxPromotedChars,
     maxHopResultChars: own.maxHopResultChars ?? base.maxHopResultChars,
+    mentionDeadlineMs: own.mentionDeadlineMs ?? base.mentionDeadlineMs,
+    maxResourceChars: own.maxResourceChars ?? base.maxResourceChars,
+    maxTurnResourceChars: own.maxTurnResourceChars ?? base.maxTurnResourceChars,
+    maxCachedResources: own.maxCachedResources ?? base.maxCachedResources,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { LimitFunction } from "p-limit";
+import * as z from "zod";
 
 import type { ReopenSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
@@ -17,6 +18,7 @@ import type { State } from "./connectionState.js";
 import { listPages, type ListKey, type RawList } from "./listPages.js";
 import { ListWatch } from "./listWatch.js";
 import { SideLists, type ListDiff, type SideKey } from "./sideLists.js";
+import { Subscriptions } from "./subscriptions.js";
 import { reopenSeries } from "./reopening.js";
 import type { OpenSession, ServerInfo, Session } from "./session.js";
 import { Traffic } from "./traffic.js";
@@ -25,6 +27,7 @@ import { Traffic } from "./traffic.js";
 export interface Listing extends RawList {
   readonly instructions: string | undefined;
   readonly serverInfo: ServerInfo | undefined;
+  readonly capabilities: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What a connection tells its hub. */
@@ -59,6 +62,8 @@ export interface ConnectionParts {
   readonly random?: (() => number) | undefined;
 }
 
+/** What is answered does not matter. */
+const anyAnswer = z.looseObject({});
 /** A connection that stood so long is well, even if it brought nothing. */
 const STEADY_MS = 30_000;
 /** So often a request looks again for a session while the server is opened anew by others. */
@@ -71,6 +76,8 @@ export class Connection {
   readonly #tools: ListWatch;
   /** What the server lists besides tools. */
   readonly lists: SideLists;
+  /** Which of its resources changed. */
+  readonly subscriptions: Subscriptions;
   #state: State;
   #isAnnouncedEarly = false;
   /** Connections in a row that ended without having brought anything. */
@@ -106,6 +113,22 @@ export class Connection {
       onChanged: (key, diff) => parts.events.onListChanged(key, diff),
       canList,
       onFailed,
+    });
+    this.subscriptions = new Subscriptions({
+      isOffered: () => {
+        const { state } = this;
+        return state.kind === "connected" && state.session.client.getServerCapabilities()?.resources?.subscribe === true;
+      },
+      isReliable: () => {
+        const { state } = this;
+        return state.kind === "connected" && state.session.announces("subscriptions");
+      },
+      request: (method, uri) =>
+        this.run(
+          undefined,
+          ({ client }) => client.request({ method, params: { uri } }, anyAnswer, { timeout: parts.settings.requestTimeoutMs }),
+          true,
+        ),
     });
   }
 
@@ -271,6 +294,7 @@ export class Connection {
       outer.throwIfAborted();
       this.#traffic.hasBrought = false;
       this.lists.expire();
+      this.subscriptions.expire();
       this.#become({ kind: "connected", session, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
       if (this.#isAnnouncedEarly) this.#tools.announced();
       this.#isAnnouncedEarly = false;
@@ -287,7 +311,13 @@ export class Connection {
   async #list(session: Session, signal: AbortSignal): Promise<Listing> {
     const list = await rejectOnAbort(this.#listPages(session, "tools", signal), signal);
     this.#tools.listed();
-    return { ...list, instructions: session.client.getInstructions(), serverInfo: session.client.getServerVersion() };
+    const { client } = session;
+    return {
+      ...list,
+      instructions: client.getInstructions(),
+      serverInfo: client.getServerVersion(),
+      capabilities: client.getServerCapabilities(),
+    };
   }
 
   #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
@@ -316,6 +346,7 @@ export class Connection {
       else this.#isAnnouncedEarly = true;
     }
     this.lists.notified(method);
+    this.subscriptions.notified(method, params);
     this.#parts.events.onNotification(method, params);
   }
 

@@ -147,7 +147,11 @@ function makeSession(client: Client, transport: Transport, secrets: readonly str
     mask,
     endReason: () =>
       faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
-    announces: (what) => !faults.isDeaf && client.getServerCapabilities()?.[what]?.listChanged === true,
+    announces: (what) => {
+      const capabilities = client.getServerCapabilities();
+      if (faults.isDeaf || capabilities === undefined) return false;
+      return what === "subscriptions" ? capabilities.resources?.subscribe === true : capabilities[what]?.listChanged === true;
+    },
     stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "")),
     isOfSession: () =>
       transport instanceof StreamableHTTPClientTransport

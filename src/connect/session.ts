@@ -16,8 +16,8 @@ export interface Session {
   readonly stderrTail: () => string;
   /** Removes what must not be shown from a text about this server. */
   readonly mask: (text: string) => string;
-  /** Whether changes of a list reach us by notification. */
-  readonly announces: (what: "tools" | "prompts" | "resources") => boolean;
+  /** Whether changes of a list, or of single resources that are subscribed to, reach us by notification. */
+  readonly announces: (what: "tools" | "prompts" | "resources" | "subscriptions") => boolean;
   /** Whether the server keeps a session for us that it can forget. */
   readonly isOfSession: () => boolean;
   /** Ends the session. Never throws; safe to call again. */

@@ -13,6 +13,8 @@ import type { ServerView, View } from "./view.js";
 
 /** Name of the search tool. */
 export const SEARCH_TOOL_NAME = "search_mcp_tools";
+/** Names of the tools by which the model lists and reads resources. */
+export const RESOURCE_TOOL_NAMES = ["mcp_resources_list", "mcp_resources_read"] as const;
 
 /** Up to this many pinned tools of a server are remembered by name, so that the order of what is bound never changes. */
 const MAX_REMEMBERED = 64;
@@ -27,6 +29,8 @@ export interface ThreadSettings {
   readonly listing: boolean;
   /** Whether `search_mcp_tools` is bound. */
   readonly search: boolean;
+  /** Whether `mcp_resources_list` and `mcp_resources_read` are bound. */
+  readonly resourceTools: boolean;
 }
 
 /**
@@ -155,7 +159,7 @@ function tell(
       servers[serverName] = newServer(server, own.defer === undefined ? mayPin : !own.defer, at);
     }
   }
-  return withSearchTool(view, { ...sent, servers }, at, settings);
+  return withSyntheticTools(view, { ...sent, servers }, at, settings);
 }
 
 function newServer(server: ServerView, pinned: boolean, at: number): McpSent["servers"][string] {
@@ -182,7 +186,7 @@ function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpS
         mayShow: view.mayShow,
       })
     : "";
-  return withSearchTool(view, { ...current, listing, pending: connecting }, 0, settings);
+  return withSyntheticTools(view, { ...current, listing, pending: connecting }, 0, settings);
 }
 
 function listedServer(server: ServerView, sent: McpSent): ListedServer {
@@ -200,12 +204,22 @@ function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"]
   return pinned.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !pinned.has(boundName));
 }
 
-/** Binds the search tool from the moment there is something to search for; it then stays. */
-function withSearchTool(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
-  if (!settings.search || Object.hasOwn(sent.synthetic, SEARCH_TOOL_NAME)) return sent;
-  const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
-  const isAnyDeferred = view.servers().some((server) => deferredTools(server, sent).length > 0);
-  return isAnyUnknown || isAnyDeferred ? { ...sent, synthetic: { ...sent.synthetic, [SEARCH_TOOL_NAME]: at } } : sent;
+/**
+ * Binds our own tools from the moment there is something for them: the search tool when something can be searched, the
+ * resource tools when a server has resources. They then stay.
+ */
+function withSyntheticTools(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
+  const isMissing = (name: string): boolean => !Object.hasOwn(sent.synthetic, name);
+  const added: string[] = [];
+  if (settings.search && isMissing(SEARCH_TOOL_NAME)) {
+    const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
+    if (isAnyUnknown || view.servers().some((server) => deferredTools(server, sent).length > 0)) added.push(SEARCH_TOOL_NAME);
+  }
+  if (settings.resourceTools && RESOURCE_TOOL_NAMES.some(isMissing) && view.servers().some(({ hasResources }) => hasResources)) {
+    added.push(...RESOURCE_TOOL_NAMES.filter(isMissing));
+  }
+  if (added.length === 0) return sent;
+  return { ...sent, synthetic: { ...sent.synthetic, ...Object.fromEntries(added.map((name) => [name, at])) } };
 }
 
 function noteFor(

@@ -23,6 +23,10 @@ export interface Sight {
   readonly key: string;
   /** Names of the servers that may be used, in the order of the configuration. */
   readonly serverNames: readonly string[];
+  /** Names of the servers that might be used if the thread had not disabled them. */
+  readonly disabledNames: readonly string[];
+  /** Whether what a server has besides tools may be listed. */
+  readonly mayList: (serverName: string) => boolean;
   /** Whether a tool of one of these servers may be seen; `undefined` when all may. */
   readonly isToolVisible: ((tool: SeenTool) => boolean) | undefined;
 }
@@ -39,6 +43,8 @@ export interface ServerView {
   readonly definitionChars: number;
   /** True when it has tools and none of them may be seen: then it is not spoken of. */
   readonly isBlank: boolean;
+  /** Whether it has resources that may be listed. */
+  readonly hasResources: boolean;
   /** The server's own title. Untrusted. */
   readonly title: string | undefined;
   /** The server's own instructions. Untrusted. */
@@ -109,6 +115,7 @@ export class SharedView {
       definitionChars:
         tools === known.tools ? known.definitionChars : tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
       isBlank: tools.length === 0 && known.tools.length > 0,
+      hasResources: known.snapshot.capabilities?.["resources"] !== undefined && this.sight.mayList(known.serverName),
       title: known.snapshot.serverInfo?.title,
       instructions: known.snapshot.instructions,
     };
@@ -125,6 +132,8 @@ export class View {
   readonly key: string;
   /** Names of the servers this run may use, connected or not, in the order of the configuration. */
   readonly serverNames: readonly string[];
+  /** Names of the servers that this thread has disabled. */
+  readonly disabledNames: readonly string[];
   /** Whether a visible tool that is about to be shown may be: asks the policy's function, when there is one. */
   readonly mayShow: (tool: SeenTool) => boolean;
   /** Whether a function decides what may be shown: its answer may change at any time. */
@@ -137,6 +146,7 @@ export class View {
     this.catalog = shared.catalog;
     this.key = shared.sight.key;
     this.serverNames = shared.sight.serverNames;
+    this.disabledNames = shared.sight.disabledNames;
     this.mayShow = mayShow ?? (() => true);
   }
 

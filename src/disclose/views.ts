@@ -37,17 +37,26 @@ export class Views {
     this.#optionsKey = JSON.stringify([servers ?? null, tools ?? null]);
   }
 
-  /** What a run sees. */
-  of(context: McpRunContext): View {
+  /**
+   * What a run sees.
+   *
+   * @param disabled - Names of servers that its thread does not use.
+   */
+  of(context: McpRunContext, disabled: readonly string[] = []): View {
     const policy = this.#parts.policyOf();
     const audience = policy.audienceOf(context);
-    const key = `${policy.key}/${audience.key}`;
+    const isOff = new Set(disabled);
+    const off = disabled.length === 0 ? disabled : this.serverNames.filter((serverName) => isOff.has(serverName));
+    const key = `${policy.key}/${audience.key}${off.length === 0 ? "" : JSON.stringify(off)}`;
     let shared = this.#shared.get(key);
     if (shared === undefined) {
       const { catalog, servers, stateOf } = this.#parts;
+      const permitted = this.serverNames.filter((serverName) => policy.isServerVisible(serverName, audience));
       const sight: Sight = {
         key: `${this.#optionsKey}/${key}`,
-        serverNames: this.serverNames.filter((serverName) => policy.isServerVisible(serverName, audience)),
+        serverNames: permitted.filter((serverName) => !isOff.has(serverName)),
+        disabledNames: permitted.filter((serverName) => isOff.has(serverName)),
+        mayList: (serverName) => policy.isListVisible(serverName, audience),
         isToolVisible: this.#testOf(policy, (tool) => policy.isToolVisible(tool, audience)),
       };
       shared = new SharedView(catalog, servers, stateOf, sight);

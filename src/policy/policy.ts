@@ -143,6 +143,12 @@ export class Policy {
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
 
+  /** False for a server whose lists of prompts and resources this audience may not see. Functions are not asked. */
+  isListVisible(serverName: string, audience: Audience): boolean {
+    const operation: Operation = { kind: "list", serverName };
+    return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
+  }
+
   /** Asks the function whether a tool that is about to be shown may be. True without a function. */
   mayShow(tool: GovernedTool, context: McpRunContext): boolean {
     if (this.#decide === undefined) return true;

@@ -1,0 +1,45 @@
+import type { AskRequest, OnAsk } from "../config/askSchema.js";
+import type { HubEvents } from "../events.js";
+import { readAskResponse, refuseAll, toAskRequest } from "../policy/asking.js";
+import type { McpAsked, McpDecisions } from "../state.js";
+import { askNow, type Asker } from "./permits.js";
+
+/** How people can be asked from inside a run. */
+export interface AskingParts {
+  /** LangGraph's. */
+  readonly interrupt: (request: AskRequest) => unknown;
+  /** Asks where a run cannot be interrupted for want of a checkpointer. */
+  readonly onAsk: OnAsk | undefined;
+  readonly events: HubEvents;
+}
+
+/**
+ * Asks a person about all of these at once: by an interrupt, else by `onAsk`; where there is neither, all are refused.
+ *
+ * @throws what LangGraph throws to interrupt the run.
+ */
+export async function askPeople(
+  asked: McpAsked,
+  { interrupt, onAsk, events }: AskingParts,
+  asker: Pick<Asker, "context" | "signal">,
+): Promise<McpDecisions> {
+  let response: unknown;
+  try {
+    response = interrupt(toAskRequest(asked));
+  } catch (error) {
+    if (!isMissingCheckpointer(error)) throw error;
+    if (onAsk !== undefined) return askNow(asked, onAsk, asker);
+    events.warn(
+      "NOBODY_TO_ASK",
+      'Something has to be approved by a person, and the agent has no way to ask: give createAgent a checkpointer, or mcpMiddleware the option "onAsk".',
+    );
+    return refuseAll(asked, "A person has to approve it, and none can be asked here");
+  }
+  return readAskResponse(asked, response);
+}
+
+function isMissingCheckpointer(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "lc_error_code" in error && error.lc_error_code === "MISSING_CHECKPOINTER"
+  );
+}

@@ -1,0 +1,94 @@
+import { Subscriptions } from "../../../src/connect/subscriptions.js";
+
+const UPDATED = "notifications/resources/updated";
+const LIST_CHANGED = "notifications/resources/list_changed";
+
+function watching(options: { readonly isOffered?: boolean; readonly isReliable?: boolean; readonly refuse?: boolean } = {}) {
+  const sent: string[] = [];
+  const subscriptions = new Subscriptions({
+    isOffered: () => options.isOffered ?? true,
+    isReliable: () => options.isReliable ?? true,
+    request: async (method, uri) => {
+      sent.push(`${method.slice("resources/".length)} ${uri}`);
+      if (options.refuse === true) throw new Error("no");
+    },
+  });
+  return { subscriptions, sent };
+}
+
+describe("Subscriptions", () => {
+  it("marks what was updated since it was read, once", async () => {
+    const { subscriptions, sent } = watching();
+    await Promise.all([subscriptions.watch("a"), subscriptions.watch("a")]);
+    await subscriptions.watch("a");
+    expect(sent).toEqual(["subscribe a"]);
+    const mark = subscriptions.mark("a");
+    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([false, true]);
+    subscriptions.notified(UPDATED, { uri: "b" });
+    subscriptions.notified(UPDATED, {});
+    expect(subscriptions.isMarked("a", mark)).toBe(false);
+    subscriptions.notified(UPDATED, { uri: "a" });
+    expect(subscriptions.isMarked("a", mark)).toBe(true);
+    expect(subscriptions.isMarked("a", subscriptions.mark("a"))).toBe(false);
+  });
+
+  it("marks all when the list changed, also what is not watched", async () => {
+    const { subscriptions } = watching({ isOffered: false });
+    await subscriptions.watch("a");
+    const mark = subscriptions.mark("a");
+    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([false, false]);
+    subscriptions.notified(LIST_CHANGED, {});
+    expect(subscriptions.isMarked("a", mark)).toBe(true);
+  });
+
+  it("marks what was watched on another connection or in another process, and nothing else", async () => {
+    const here = watching();
+    const there = watching({ isOffered: false });
+    await here.subscriptions.watch("a");
+    const mark = here.subscriptions.mark("a");
+    expect(there.subscriptions.isMarked("a", mark)).toBe(true);
+    here.subscriptions.expire();
+    expect([here.subscriptions.isMarked("a", mark), here.subscriptions.isWatched("a")]).toEqual([true, false]);
+    const unwatched = there.subscriptions.mark("a");
+    there.subscriptions.expire();
+    expect([there.subscriptions.isMarked("a", unwatched), here.subscriptions.isMarked("a", unwatched)]).toEqual([false, false]);
+  });
+
+  it("takes a server that refuses as one that does not offer it", async () => {
+    const { subscriptions } = watching({ refuse: true });
+    await subscriptions.watch("a");
+    expect(subscriptions.isWatched("a")).toBe(false);
+    await expect(subscriptions.subscribe("a")).rejects.toThrow("no");
+  });
+
+  it("is sure of nothing where notifications may not arrive", async () => {
+    const { subscriptions } = watching({ isReliable: false });
+    await subscriptions.watch("a");
+    expect(subscriptions.isWatched("a")).toBe(false);
+    const mark = subscriptions.mark("a");
+    subscriptions.notified(UPDATED, { uri: "a" });
+    expect(subscriptions.isMarked("a", mark)).toBe(true);
+  });
+
+  it("subscribes again for programs after a reconnect, not for threads", async () => {
+    const { subscriptions, sent } = watching();
+    await subscriptions.subscribe("wanted");
+    await subscriptions.watch("read");
+    subscriptions.expire();
+    await Promise.resolve().then(() => undefined);
+    expect(sent).toEqual(["subscribe wanted", "subscribe read", "subscribe wanted"]);
+    await subscriptions.unsubscribe("wanted");
+    subscriptions.expire();
+    await Promise.resolve().then(() => undefined);
+    expect(sent.slice(3)).toEqual(["unsubscribe wanted"]);
+  });
+
+  it("watches a limited number: the one read longest ago leaves, unless a program wants it", async () => {
+    const { subscriptions, sent } = watching();
+    await subscriptions.subscribe("r0");
+    for (let index = 0; index < 202; index += 1) await subscriptions.watch(`r${index}`);
+    await Promise.resolve().then(() => undefined);
+    expect(sent.filter((line) => line.startsWith("unsubscribe"))).toEqual(["unsubscribe r1"]);
+    expect([subscriptions.isWatched("r1"), subscriptions.isWatched("r201")]).toEqual([false, true]);
+  });
+});
