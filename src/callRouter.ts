@@ -1,10 +1,10 @@
 import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 
+import { askPeople } from "./call/askPeople.js";
 import { callOf, checked } from "./call/callArguments.js";
 import { errorMessage } from "./call/errorMessage.js";
-import type { JudgedCall } from "./call/gate.js";
-import { askedCall, askNow, type Approval, type Asker } from "./call/permits.js";
+import { approvalOf, askedCall, type Asker, type Wanted } from "./call/permits.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import type { AskRequest, OnAsk } from "./config/askSchema.js";
@@ -12,7 +12,8 @@ import { activationOf } from "./disclose/promotion.js";
 import { unknownToolText } from "./disclose/search.js";
 import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
-import { readAskResponse, refuseAll, toAskRequest } from "./policy/asking.js";
+import { resourceOperation } from "./input/resourceTools.js";
+import { permissionOf, type Operation } from "./policy/operation.js";
 import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpUnbound } from "./state.js";
 
 /** What a hook runs in. */
@@ -95,14 +96,15 @@ export class CallRouter {
       const verdict = ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
       if (verdict !== undefined) unbound[id] = verdict;
       if (verdict === "foreign" || verdict === "suggest" || plan.foreignNames.has(call.name)) continue;
-      const judged = await this.#judge(call, verdict === "repair", plan.view, run);
-      if (judged === undefined) continue;
-      const { decision, operation, entry } = judged;
+      const wanted =
+        this.#judgeRequest(call, ours, plan.view, run) ?? (await this.#judge(call, verdict === "repair", plan.view, run));
+      if (wanted === undefined) continue;
+      const { decision, operation } = wanted;
       // A name that is not the tool's own is mended only where nobody has to be asked.
       if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
       else if (decision.kind === "ask" && twice.has(id)) unbound[id] = "ambiguous";
       else if (decision.kind === "ask") {
-        asked[id] = askedCall({ operation, decision, name: entry.boundName, toolHash: entry.hash }, order);
+        asked[id] = askedCall(wanted, order);
         this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
       }
     }
@@ -125,19 +127,34 @@ export class CallRouter {
     if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
     const asked = stillOpen(state._mcpAsked ?? {}, messages);
     if (Object.keys(asked).length === 0) return undefined;
-    let response: unknown;
-    try {
-      response = interrupt(toAskRequest(asked));
-    } catch (error) {
-      if (!isMissingCheckpointer(error)) throw error;
-      return { _mcpDecisions: await this.#askWithoutCheckpointer(asked, run) };
-    }
-    return { _mcpDecisions: readAskResponse(asked, response) };
+    const { hub, onAsk } = this.#parts;
+    return { _mcpDecisions: await askPeople(asked, { interrupt, onAsk, events: hub.events }, run) };
   }
 
   /** True for a call of another's tool, as far as the model's answer said. */
   isForeign({ id }: ToolCallLike, state: McpThreadState): boolean {
     return ownValue(state._mcpUnbound, id) === "foreign";
+  }
+
+  /**
+   * What becomes of a call of one of our own tools that makes a request of a server.
+   *
+   * @param toolFor - Makes the tool for who calls it, with what a person has said.
+   */
+  routeRequest(
+    call: ToolCallLike,
+    state: McpThreadState,
+    run: RunInfo,
+    toolFor: (asker: Asker) => GatedTool,
+  ): RunRoute | AnswerRoute {
+    if (ownValue(state._mcpUnbound, call.id) === "ambiguous") return answer(call, AMBIGUOUS);
+    const decided = ownValue(state._mcpDecisions, call.id);
+    const operation = resourceOperation(call.name, call.args);
+    if (operation !== undefined && decided !== undefined && (decided.type === "reject" || decided.type === "refuse")) {
+      this.#auditRefusal(operation, call, run, decided);
+      return answer(call, refusalText(permissionOf(operation), decided));
+    }
+    return { kind: "run", tool: toolFor({ ...askerOf(run), ...approvalOf(decided) }), after: () => undefined };
   }
 
   /** Decides what becomes of a tool call. */
@@ -173,8 +190,15 @@ export class CallRouter {
     return namesakes.length === 1 ? "repair" : "suggest";
   }
 
+  /** What the policy says of the request that one of our own tools makes; `undefined` for other calls. */
+  #judgeRequest(call: ToolCallLike, ours: ReadonlySet<string>, view: View, run: RunInfo): Wanted | undefined {
+    const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
+    if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
+    return { operation, decision: this.#parts.hub.permits.decide(operation, run), name: permissionOf(operation) };
+  }
+
   /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
-  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<JudgedCall | undefined> {
+  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<Wanted | undefined> {
     const { hub, loadAll, usesOwnNames } = this.#parts;
     if (!hub.settings.isGoverned) return undefined;
     const mayBeOurs = isOurPrefix(call.name) || usesOwnNames;
@@ -186,22 +210,13 @@ export class CallRouter {
       const judged = await hub.judge({ ...run, serverName, toolName, arguments: call.args, toolCallId: call.id });
       // Nobody is asked about a call that cannot be sent.
       if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
-      return judged;
+      const { operation, decision } = judged;
+      return { operation, decision, name: judged.entry.boundName, toolHash: judged.entry.hash };
     } catch {
       // A tool that is gone, arguments that do not fit, a hook that failed: the call itself will say so.
       run.signal?.throwIfAborted();
       return undefined;
     }
-  }
-
-  async #askWithoutCheckpointer(asked: McpAsked, run: RunInfo): Promise<McpDecisions> {
-    const { hub, onAsk } = this.#parts;
-    if (onAsk !== undefined) return askNow(asked, onAsk, run);
-    hub.events.warn(
-      "NOBODY_TO_ASK",
-      'A call has to be approved by a person, and the agent has no way to ask: give createAgent a checkpointer, or mcpMiddleware the option "onAsk".',
-    );
-    return refuseAll(asked, "A person has to approve it, and none can be asked here");
   }
 
   #unboundRoute(
@@ -225,9 +240,8 @@ export class CallRouter {
     const decided = ownValue(state._mcpDecisions, call.id);
     if (decided === undefined) return { kind: "run", tool: hub.tools.of(entry), after };
     if (decided.type === "reject" || decided.type === "refuse") {
-      const operation = callOf(entry, call.args);
-      hub.permits.audit(operation, hub.permits.decide(operation, run), { ...run, toolCallId: call.id }, decided);
-      return answer(call, refusalText(entry, decided));
+      this.#auditRefusal(callOf(entry, call.args), call, run, decided);
+      return answer(call, refusalText(entry.boundName, decided));
     }
     if (decided.boundName !== entry.boundName || decided.toolHash !== entry.hash) {
       return answer(
@@ -235,11 +249,13 @@ export class CallRouter {
         `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`,
       );
     }
-    const { type, digest, toolHash, answeredBy } = decided;
-    const approval: Approval = { type, digest, toolHash, answeredBy };
-    const { origin, context = {} } = run;
-    const tool = hub.tools.for(entry, { context, approval, ...(origin === undefined ? {} : { origin }) });
-    return { kind: "run", tool, after, ...(type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
+    const tool = hub.tools.for(entry, { ...askerOf(run), ...approvalOf(decided) });
+    return { kind: "run", tool, after, ...(decided.type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
+  }
+
+  #auditRefusal(operation: Operation, call: ToolCallLike, run: RunInfo, decided: McpDecisions[string]): void {
+    const { permits } = this.#parts.hub;
+    permits.audit(operation, permits.decide(operation, run), { ...run, toolCallId: call.id }, decided);
   }
 }
 
@@ -257,7 +273,12 @@ function namesakesOf(view: View, name: string): ToolEntry[] {
   return view.catalog.toolsNamed(name).filter((entry) => view.shows(entry));
 }
 
-function refusalText({ boundName }: ToolEntry, { type, message }: McpDecisions[string]): string {
+/** Who a call is for that the router hands on. */
+function askerOf({ origin, context = {} }: RunInfo): Asker {
+  return { context, ...(origin === undefined ? {} : { origin }) };
+}
+
+function refusalText(boundName: string, { type, message }: McpDecisions[string]): string {
   if (type === "refuse") return `${boundName} was not run: ${message ?? "it was not approved"}.`;
   const words = message === undefined || message === "" ? "" : ` They said: ${message}`;
   return `A person rejected this call of ${boundName}; it was not run. Do not repeat it.${words}`;
@@ -272,12 +293,6 @@ function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked 
   );
   const open = new Set(calls.flatMap(({ id }) => (id === undefined || answered.has(id) ? [] : [id])));
   return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
-}
-
-function isMissingCheckpointer(error: unknown): boolean {
-  return (
-    typeof error === "object" && error !== null && "lc_error_code" in error && error.lc_error_code === "MISSING_CHECKPOINTER"
-  );
 }
 
 /** A write that replaces what an earlier hop left; none when both are empty. */

@@ -2,13 +2,15 @@ import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 
 import { contextOf } from "./call/boundTool.js";
 import { withOrphansAnswered } from "./call/orphans.js";
-import { toRequestMessages } from "./call/requestMessages.js";
+import { toRequestMessages, type ResultPlacement } from "./call/requestMessages.js";
 import { searchTool } from "./call/searchTool.js";
+import type { Asker } from "./call/permits.js";
 import { CallRouter, isOurPrefix, type RunInfo, type ToolCallLike, type ToolCallRoute } from "./callRouter.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import { profileOf } from "./catalog/profiles.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import type { AskRequest, OnAsk } from "./config/askSchema.js";
+import type { McpRunContext } from "./config/policySchema.js";
 import { resolveBudgets, type Budgets } from "./config/settings.js";
 import { withNotes } from "./disclose/notes.js";
 import { activationOf, boundTools, promote, type BoundTool } from "./disclose/promotion.js";
@@ -20,10 +22,13 @@ import {
   SEARCH_TOOL_SCHEMA,
   searchedServers,
 } from "./disclose/search.js";
-import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/thread.js";
+import { RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/thread.js";
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
+import { placeResources, type PlacedResources } from "./input/placeResources.js";
+import { resourceTool, type ResourceToolName, type ResourceToolParts } from "./input/resourceTools.js";
+import { TurnInput, type InputSettings, type TurnOutcome } from "./input/turnInput.js";
 import { mergeActivation, type McpActivation, type McpStateUpdate, type McpThreadState } from "./state.js";
 
 /** How one agent is shown the tools of a hub. */
@@ -32,6 +37,16 @@ export interface DisclosureOptions extends ViewOptions {
   readonly listing?: boolean | undefined;
   /** `false`: no `search_mcp_tools`. Default true. */
   readonly search?: boolean | undefined;
+  /** `false`: no `mcp_resources_list` and `mcp_resources_read`. Default true. */
+  readonly resourceTools?: boolean | undefined;
+  /** Whether `@server:uri` attaches a resource. Default: always. */
+  readonly mentions?: InputSettings["mentions"] | undefined;
+  /** Where the text of mentioned resources stands. Default `"system"`. */
+  readonly placement?: "system" | "message" | undefined;
+  /** `false`: prompts cannot be typed as commands. Default true. */
+  readonly commands?: boolean | undefined;
+  /** What `/mcp` can do. Default `"thread"`. */
+  readonly chatCommands?: InputSettings["chatCommands"] | undefined;
   /** Asks a person where a run cannot be interrupted. */
   readonly onAsk?: OnAsk | undefined;
   /** Budgets that differ from the hub's. */
@@ -42,6 +57,8 @@ export interface DisclosureOptions extends ViewOptions {
 export interface ModelCallPlan {
   /** Text for the end of the system message; `""` when there is none. */
   readonly listing: string;
+  /** Texts for the end of the system message behind the listing: one for each mentioned resource. */
+  readonly resources: readonly string[];
   /** Tools to bind behind the agent's own, in stable order. */
   readonly tools: readonly GatedTool[];
   /** The thread's messages with our notes between them. */
@@ -56,6 +73,8 @@ export interface ModelCallPlan {
 
 /** What a model call runs in. */
 export interface ModelCallInfo extends RunInfo {
+  /** The messages of the thread, where the request has others. */
+  readonly threadMessages?: readonly BaseMessage[] | undefined;
   /** The model client, when it is known: schemas, descriptions and images take the form that it takes. */
   readonly model?: unknown;
   /** True when no model is going to be called. */
@@ -72,7 +91,10 @@ export class Disclosure {
   readonly #views: Views;
   readonly #settings: ThreadSettings;
   readonly #router: CallRouter;
-  #boundSearchTool: GatedTool | undefined;
+  readonly #input: TurnInput;
+  readonly #onAsk: OnAsk | undefined;
+  readonly #placement: "system" | "message";
+  readonly #synthetic: ReadonlyMap<string, GatedTool>;
 
   /** @throws {McpConfigError} when `servers` names one that the hub does not have. */
   constructor(hub: McpHub, options: DisclosureOptions = {}) {
@@ -83,7 +105,29 @@ export class Disclosure {
       names: hub.settings.names,
       listing: options.listing ?? true,
       search: options.search ?? true,
+      resourceTools: options.resourceTools ?? true,
     };
+    this.#onAsk = options.onAsk;
+    this.#placement = options.placement ?? "system";
+    this.#input = new TurnInput({
+      settings: {
+        ...this.#settings.budgets,
+        mentions: options.mentions ?? true,
+        commands: options.commands ?? true,
+        chatCommands: options.chatCommands ?? "thread",
+      },
+      servers: hub.settings.servers,
+      requests: hub.requests,
+      permits: hub.permits,
+      commands: hub.commands,
+      reconnect: (serverName) => hub.reconnect(serverName),
+      errorOf: (serverName) => hub.status().find((status) => status.serverName === serverName)?.error,
+    });
+    // As they are bound. Run outside of a route they promote nothing, and nobody has approved anything.
+    this.#synthetic = new Map([
+      [SEARCH_TOOL_NAME, this.#searchTool(undefined, undefined, () => undefined)],
+      ...RESOURCE_TOOL_NAMES.map((name): [string, GatedTool] => [name, this.#resourceTool(name)]),
+    ]);
     this.#router = new CallRouter({
       hub,
       onAsk: options.onAsk,
@@ -95,14 +139,25 @@ export class Disclosure {
   }
 
   /**
-   * Begins a run: opens servers, waits for slow ones until the deadline, makes the listing of a new thread.
+   * Begins a run: opens servers, waits for slow ones until the deadline, takes what the person typed, makes the listing of
+   * a new thread.
    *
-   * @returns What changes in the state of the thread.
+   * @param interrupt - LangGraph's; where it cannot be used, `onAsk` is asked.
    */
-  async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<McpStateUpdate | undefined> {
-    const view = this.#views.of(run.context ?? {});
+  async start(
+    state: McpThreadState,
+    messages: readonly BaseMessage[],
+    interrupt: (request: AskRequest) => unknown,
+    run: RunInfo = {},
+  ): Promise<TurnOutcome> {
+    const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
-    return showThread(view, state, messages, this.#settings, "turn").update;
+    const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
+    const turn = await this.#input.take({ state, messages, view, asker: run, asking });
+    if (turn.isAnswered) return turn;
+    // A message that takes another's place has its id.
+    const { update } = showThread(view, state, messages, this.#settings, "turn");
+    return { ...turn, update: { ...turn.update, ...update } };
   }
 
   /** Prepares a model call: listing, tools, notes. */
@@ -110,17 +165,17 @@ export class Disclosure {
     state: McpThreadState,
     messages: readonly BaseMessage[],
     foreignNames: ReadonlySet<string>,
-    { origin = {}, signal, context = {}, model, isPreview = false }: ModelCallInfo = {},
+    { origin = {}, signal, context = {}, model, isPreview = false, threadMessages = messages }: ModelCallInfo = {},
   ): Promise<ModelCallPlan> {
-    const view = this.#views.of(context);
+    const view = this.#viewOf(context, state);
     await this.#ready(view, state, signal);
     const profile = profileOf(model);
     const { sent, update } = showThread(view, state, messages, this.#settings, "hop");
     const activation = afterUpdate(state, update);
     const bound = boundTools(view, sent, activation, this.#settings.budgets);
     const tools = bound.flatMap((tool) => {
-      const made = tool.kind === "mcp" ? this.#hub.tools.of(tool.entry, profile) : this.#unboundSearchTool();
-      return foreignNames.has(made.name) ? [] : [made];
+      const made = tool.kind === "mcp" ? this.#hub.tools.of(tool.entry, profile) : this.#synthetic.get(tool.name);
+      return made === undefined || foreignNames.has(made.name) ? [] : [made];
     });
     const boundChars = bound.reduce((sum, tool) => sum + (tool.kind === "mcp" ? tool.entry.definitionChars : 0), 0);
     if (!isPreview)
@@ -131,13 +186,14 @@ export class Disclosure {
         listingChars: sent.listing.length,
       });
     const isOurs = (name: string): boolean =>
-      !foreignNames.has(name) && (name === SEARCH_TOOL_NAME || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
+      !foreignNames.has(name) && (this.#synthetic.has(name) || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
     const placement = {
       images: takesImages(model) ? (profile.name === "anthropic" ? ("tool" as const) : ("human" as const)) : ("none" as const),
       maxHopResultChars: this.#settings.budgets.maxHopResultChars,
     };
     const shown = toRequestMessages(withNotes(withOrphansAnswered(messages, isOurs), sent.notes), placement);
-    return { listing: sent.listing, tools, messages: shown, update, foreignNames, view };
+    const placed = this.#placeResources(view, state, { context }, shown, threadMessages, placement.images);
+    return { listing: sent.listing, resources: placed.system, tools, messages: placed.messages, update, foreignNames, view };
   }
 
   /**
@@ -171,9 +227,14 @@ export class Disclosure {
    * @param isRegistered - Whether the agent has a tool of its own by that name; such a call is never ours.
    */
   async route(call: ToolCallLike, isRegistered: boolean, state: McpThreadState, run: RunInfo = {}): Promise<ToolCallRoute> {
-    const view = this.#views.of(run.context ?? {});
-    const isSearch = call.name === SEARCH_TOOL_NAME && this.#settings.search;
-    if (isSearch && !isRegistered && !this.#router.isForeign(call, state)) return this.#searchRoute(view, state, run.signal);
+    const view = this.#viewOf(run.context, state);
+    if (!isRegistered && !this.#router.isForeign(call, state)) {
+      if (call.name === SEARCH_TOOL_NAME && this.#settings.search) return this.#searchRoute(view, state, run.signal);
+      const name = this.#settings.resourceTools ? RESOURCE_TOOL_NAMES.find((known) => known === call.name) : undefined;
+      if (name !== undefined) {
+        return this.#router.routeRequest(call, state, run, (asker) => this.#resourceTool(name, view, asker));
+      }
+    }
     return this.#router.route(call, isRegistered, view, state, run);
   }
 
@@ -185,10 +246,40 @@ export class Disclosure {
     return { kind: "run", tool, after: () => this.#promotion(view, found, state) };
   }
 
-  /** The search tool as it is bound. Run outside of a route it searches, and promotes nothing. */
-  #unboundSearchTool(): GatedTool {
-    this.#boundSearchTool ??= this.#searchTool(undefined, undefined, () => undefined);
-    return this.#boundSearchTool;
+  /** @param known - What may be seen. Default: what the context of the run may see that the tool is called in. */
+  #resourceTool(name: ResourceToolName, known?: View, asker?: Asker): GatedTool {
+    const parts: ResourceToolParts = {
+      requests: this.#hub.requests,
+      maxResourceChars: this.#settings.budgets.maxResourceChars,
+      viewOf: (config) => known ?? this.#views.of(contextOf(config)),
+      load: (view, signal) => this.#load(view, view.serverNames, signal),
+    };
+    return resourceTool(name, parts, asker);
+  }
+
+  /** What the run may see, without what its thread has disabled. */
+  #viewOf(context: McpRunContext | undefined, { disabledMcpServers }: McpThreadState): View {
+    return this.#views.of(context ?? {}, disabledMcpServers);
+  }
+
+  /** The resources of the thread that this run may still see, put into a request. */
+  #placeResources(
+    view: View,
+    { _mcpResources }: McpThreadState,
+    asker: Asker,
+    messages: BaseMessage[],
+    threadMessages: readonly BaseMessage[],
+    images: ResultPlacement["images"],
+  ): PlacedResources {
+    const kept = (_mcpResources?.read ?? []).filter(
+      ({ serverName, uri, isError }) =>
+        isError ||
+        (view.serverNames.includes(serverName) &&
+          this.#hub.permits.decide({ kind: "read", serverName, uri }, asker).kind !== "deny"),
+    );
+    if (kept.length === 0) return { system: [], messages };
+    const threadIds = new Set(threadMessages.flatMap(({ id }) => id ?? []));
+    return placeResources(kept, messages, threadIds, this.#placement, images);
   }
 
   /** @param known - What may be found. Default: what the context of the run may see that the tool is called in. */

@@ -4,14 +4,12 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import pLimit from "p-limit";
 
 import type { BoundTools } from "./call/boundTools.js";
-import { plainJson } from "./call/callArguments.js";
 import type { CallRequest, JudgedCall } from "./call/gate.js";
 import type { Asker, Permits } from "./call/permits.js";
-import type { CallOutcome } from "./call/result.js";
+import type { Requests } from "./call/requests.js";
 import type { ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
-import type { OnAsk } from "./config/askSchema.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
 import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
@@ -26,7 +24,9 @@ import { findShown } from "./disclose/search.js";
 import { Views } from "./disclose/views.js";
 import { McpConfigError, McpConnectionError } from "./errors.js";
 import type { HubEvents, McpEventName, McpEvents } from "./events.js";
+import { HubOperations, type OperationOptions } from "./hubOperations.js";
 import { makeHubParts, type HubParts } from "./hubParts.js";
+import type { Commands } from "./input/commands.js";
 import { Policy } from "./policy/policy.js";
 import { warnAboutPolicy } from "./policy/warnings.js";
 
@@ -39,15 +39,6 @@ export interface FoundTool {
   readonly toolName: string;
   /** The server's own description. Untrusted. */
   readonly description: string;
-}
-
-/** Who an operation of the hub is for, and how a person is asked when the policy says so. */
-export interface OperationOptions {
-  /** What policy, scopes and workspaces are decided for. Default: nobody in particular. */
-  readonly context?: McpRunContext;
-  readonly signal?: AbortSignal;
-  /** Asks a person. Without it an operation that has to be asked is refused. */
-  readonly onAsk?: OnAsk;
 }
 
 /** Hubs of wrapped clients: one for each client object, however many agents are given it. */
@@ -65,7 +56,7 @@ const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonl
  * await using hub = new McpHub({ mcpServers: { files: { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] } } });
  * const { connected, failed } = await hub.connect();
  */
-export class McpHub {
+export class McpHub extends HubOperations {
   readonly #settings: HubSettings;
   readonly #parts: HubParts;
   readonly #named = new Set<string>();
@@ -76,9 +67,12 @@ export class McpHub {
   /** @internal A hub of a wrapped client, made by {@link McpHub.wrap}. */
   constructor(settings: HubSettings, wrapped: WrappedParts);
   constructor(options: McpHubOptions | Record<string, McpServerEntry> | HubSettings, wrapped?: WrappedParts) {
+    const settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
+    const parts = makeHubParts(settings, wrapped?.open);
+    super(settings, parts);
+    this.#settings = settings;
+    this.#parts = parts;
     this.#wrapped = wrapped;
-    this.#settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
-    this.#parts = makeHubParts(this.#settings, wrapped?.open);
     for (const { option, reason } of this.#settings.withoutEffect) {
       this.events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
     }
@@ -260,66 +254,6 @@ export class McpHub {
   }
 
   /**
-   * Calls a tool through the gate.
-   *
-   * @param args - Repaired and checked as those of a model are.
-   * @throws {McpPolicyError} when the policy denies it, or a person has to be asked and did not approve.
-   * @throws {McpNotFoundError} for an unknown server or tool.
-   * @throws {McpProtocolError} when the arguments do not fit or the server refuses the call.
-   * @throws {McpConnectionError} when the server cannot be reached or does not answer.
-   */
-  async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return this.#parts.gate.call({ ...askerOf(options), serverName, toolName, arguments: plainJson(args) });
-  }
-
-  /**
-   * Gets a prompt of a server, as the server sends it. Untrusted.
-   *
-   * @throws {McpPolicyError} when the policy denies it (`mcp:invoke:<server>:<prompt>`), or a person did not approve.
-   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
-   * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt
-   */
-  getPrompt(
-    serverName: string,
-    promptName: string,
-    args: Readonly<Record<string, string>> = {},
-    options: OperationOptions = {},
-  ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.gate.getPrompt({ ...askerOf(options), serverName, promptName, arguments: args });
-  }
-
-  /**
-   * Reads a resource of a server, as the server sends it. Untrusted.
-   *
-   * @throws {McpPolicyError} when the policy denies it (`mcp:read:<server>:<uri>`), or a person did not approve.
-   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
-   * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
-   */
-  readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.gate.readResource({ ...askerOf(options), serverName, uri });
-  }
-
-  /**
-   * Lists the prompts of a server, unread and untrusted; empty for a server that has none.
-   *
-   * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not approve.
-   * @throws {McpConnectionError} when the server does not answer.
-   */
-  listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "prompts" });
-  }
-
-  /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
-  listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "resources" });
-  }
-
-  /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
-  listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.gate.list({ ...askerOf(options), serverName, key: "resourceTemplates" });
-  }
-
-  /**
    * The SDK client of a server, opened when it is not yet. What you do with it passes the gate by: no repair, no policy,
    * no events.
    */
@@ -363,6 +297,16 @@ export class McpHub {
     return this.#parts.permits;
   }
 
+  /** @internal Requests besides calls, for the faces. */
+  get requests(): Requests {
+    return this.#parts.requests;
+  }
+
+  /** @internal Prompts as commands, for the faces. */
+  get commands(): Commands {
+    return this.#parts.commands;
+  }
+
   /** @internal What would be sent for a call, and what the policy says of it. */
   judge(request: CallRequest): Promise<JudgedCall> {
     return this.#parts.gate.judge(request);
@@ -393,9 +337,4 @@ interface WrappedParts {
   readonly open: (settings: ServerSettings) => OpenSession;
   /** The hub was closed: the next wrap of the client makes a new one. */
   readonly onClose: () => void;
-}
-
-/** Only what a caller may say: an approval is not. */
-function askerOf({ context, signal, onAsk }: OperationOptions): Asker {
-  return { context, signal, onAsk };
 }

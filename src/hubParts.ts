@@ -1,18 +1,21 @@
 import { tellNotification, tellState } from "./call/adapterCallbacks.js";
 import { BoundTools } from "./call/boundTools.js";
 import { Gate } from "./call/gate.js";
+import { Requests } from "./call/requests.js";
 import { Permits } from "./call/permits.js";
 import { Catalog } from "./catalog/catalog.js";
 import { Snapshots } from "./catalog/snapshots.js";
 import { takeListing } from "./catalog/takeListing.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
 import type { HubSettings, ServerSettings } from "./config/settings.js";
+import type { Connection } from "./connect/connection.js";
 import { fileStore } from "./connect/fileStore.js";
 import { openManaged } from "./connect/openManaged.js";
 import { ConnectionPool } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { messageOf } from "./errors.js";
 import { HubEvents } from "./events.js";
+import { Commands } from "./input/commands.js";
 import { Policy } from "./policy/policy.js";
 
 /** What a hub is made of. */
@@ -26,7 +29,9 @@ export interface HubParts {
   readonly permits: Permits;
   readonly pool: ConnectionPool;
   readonly gate: Gate;
+  readonly requests: Requests;
   readonly tools: BoundTools;
+  readonly commands: Commands;
 }
 
 /**
@@ -65,8 +70,12 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
       onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
     },
   });
-  const gate = new Gate({ settings, catalog, permits, events, connectionOf: (serverName) => pool.connections.get(serverName) });
-  return { events, catalog, search, snapshots, policy, permits, pool, gate, tools: new BoundTools(settings.servers, gate) };
+  const connectionOf = (serverName: string): Connection | undefined => pool.connections.get(serverName);
+  const gate = new Gate({ settings, catalog, permits, events, connectionOf });
+  const requests = new Requests({ settings, permits, events, connectionOf });
+  const tools = new BoundTools(settings.servers, gate);
+  const commands = new Commands({ serverNames: [...settings.servers.keys()], requests, permits });
+  return { events, catalog, search, snapshots, policy, permits, pool, gate, requests, tools, commands };
 }
 
 function snapshotsOf(settings: HubSettings, events: HubEvents): Snapshots | undefined {

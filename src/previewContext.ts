@@ -11,6 +11,8 @@ import type { McpThreadState } from "./state.js";
 export interface ContextPreview {
   /** The text at the end of the system message. */
   readonly listing: string;
+  /** The resources behind it, one text for each. */
+  readonly resources: readonly string[];
   /** The tools bound behind the agent's own, in order. */
   readonly tools: readonly { readonly name: string; readonly description: string; readonly schema: unknown }[];
   /** The notes about changed tools that stand between the messages. */
@@ -40,6 +42,7 @@ export async function previewContext(
   const known = new Set(messages);
   return {
     listing: plan.listing,
+    resources: plan.resources,
     tools: plan.tools.map(({ name, description, schema }) => ({ name, description, schema })),
     notes: plan.messages.filter((message) => !known.has(message)).map((message) => message.text),
   };

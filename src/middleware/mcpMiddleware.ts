@@ -40,18 +40,32 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     name: "mcpMiddleware",
     stateSchema: mcpStateSchema,
 
-    beforeAgent: (state) => disclosure.start(state, state.messages, runInfo()),
+    beforeAgent: {
+      canJumpTo: ["end"],
+      hook: async (state) => {
+        const { update, messages, isAnswered } = await disclosure.start(state, state.messages, interrupt, runInfo());
+        return {
+          ...update,
+          ...(messages.length === 0 ? {} : { messages: [...messages] }),
+          ...(isAnswered ? { jumpTo: "end" as const } : {}),
+        };
+      },
+    },
 
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
       const run = runInfo();
-      const plan = await disclosure.prepare(state, request.messages, foreignNames, { ...run, model });
+      const plan = await disclosure.prepare(state, request.messages, foreignNames, {
+        ...run,
+        model,
+        threadMessages: state.messages,
+      });
       const answer = await handler({
         ...request,
         messages: plan.messages,
         tools: [...request.tools, ...plan.tools],
-        ...(plan.listing === "" ? {} : { systemMessage: withBlock(request.systemMessage, plan.listing) }),
+        systemMessage: withBlocks(request.systemMessage, [plan.listing, ...plan.resources]),
       });
       // A structured response is no AIMessage; a Command in its place would lose it.
       if (!AIMessage.isInstance(answer)) return answer;
@@ -105,11 +119,14 @@ function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boole
   );
 }
 
-/** A system message with one more text block at its end; a line is left free between it and other text. */
-function withBlock(systemMessage: SystemMessage, text: string): SystemMessage {
+/** A system message with more text blocks at its end; a line is left free between each and the text before it. */
+function withBlocks(systemMessage: SystemMessage, texts: readonly string[]): SystemMessage {
+  const written = texts.filter((text) => text !== "");
+  if (written.length === 0) return systemMessage;
   const isAlone = systemMessage.text === "";
-  const block = new SystemMessage({ content: [{ type: "text", text: isAlone ? text : `\n\n${text}` }] });
-  return isAlone ? block : systemMessage.concat(block);
+  const content = written.map((text, index) => ({ type: "text" as const, text: isAlone && index === 0 ? text : `\n\n${text}` }));
+  const blocks = new SystemMessage({ content });
+  return isAlone ? blocks : systemMessage.concat(blocks);
 }
 
 function withUpdate(answer: AIMessage, update: McpStateUpdate): AIMessage | Command {

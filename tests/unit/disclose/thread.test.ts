@@ -12,6 +12,7 @@ const settings = (budgets = {}): ThreadSettings => ({
   names: "mcp",
   listing: true,
   search: true,
+  resourceTools: true,
 });
 const human = new HumanMessage({ content: "hi", id: "h1" });
 const big = (name: string): ToolInShort => ({ name, description: "x".repeat(6_000) });

@@ -14,6 +14,7 @@ const ROOMS = [
   "call",
   "input",
   "hubParts",
+  "hubOperations",
   "hub",
   "callRouter",
   "disclosure",

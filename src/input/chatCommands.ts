@@ -1,0 +1,72 @@
+import { oneLine } from "../catalog/text.js";
+import { nearest } from "../config/nearest.js";
+import type { View } from "../disclose/view.js";
+
+/** What a person can do by `/mcp`; see the option `chatCommands`. */
+export type ChatCommands = "off" | "thread" | "all";
+
+/** What was typed behind `/mcp`. */
+export type ChatCommand =
+  | { readonly kind: "list" }
+  | { readonly kind: "enable" | "disable" | "reconnect"; readonly serverName: string }
+  /** What cannot be done, with what can. */
+  | { readonly kind: "problem"; readonly text: string };
+
+const ACTIONS = ["enable", "disable", "reconnect"] as const;
+const CHAT_COMMAND = /^\s*\/mcp(?:\s+([^]*))?$/;
+
+/**
+ * Reads a chat command. Pure; never throws.
+ *
+ * @param serverNames - The servers a person may name.
+ * @returns `undefined` for text that is none.
+ */
+export function parseChatCommand(text: string, serverNames: readonly string[], allowed: ChatCommands): ChatCommand | undefined {
+  const match = allowed === "off" ? null : CHAT_COMMAND.exec(text);
+  if (match === null) return undefined;
+  const [action, rest] = splitFirst((match[1] ?? "").trim());
+  if (action === "") return { kind: "list" };
+  const actions = ACTIONS.filter((known) => known !== "reconnect" || allowed === "all");
+  const known = actions.find((name) => name === action);
+  if (known === undefined) {
+    const guess = nearest(action, actions);
+    const hint = guess === undefined ? "" : ` Did you mean "/mcp ${guess}"?`;
+    return { kind: "problem", text: `There is no "/mcp ${oneLine(action, 40)}".${hint} ${usage(actions)}` };
+  }
+  if (rest === "") return { kind: "problem", text: `Which server? ${usage(actions)}${serversLine(serverNames)}` };
+  const serverName =
+    serverNames.find((name) => name === rest) ?? serverNames.find((name) => name.toLowerCase() === rest.toLowerCase());
+  if (serverName !== undefined) return { kind: known, serverName };
+  return { kind: "problem", text: `There is no server "${oneLine(rest, 64)}".${serversLine(serverNames)}` };
+}
+
+/**
+ * The servers as a person sees them in a thread.
+ *
+ * @param errorOf - Why a server cannot be used, where that may be shown.
+ */
+export function describeServers(view: View, allowed: ChatCommands, errorOf: (serverName: string) => string | undefined): string {
+  const names = [...view.spokenServers(), ...view.disabledNames];
+  if (names.length === 0) return "There are no MCP servers here.";
+  const lines = names.map((serverName) => {
+    const isOff = view.disabledNames.includes(serverName);
+    const tools = view.server(serverName)?.tools.length;
+    const facts = [isOff ? "disabled in this conversation" : view.state(serverName), tools === undefined ? "" : `${tools} tools`];
+    const error = allowed === "all" && !isOff ? errorOf(serverName) : undefined;
+    return `- ${oneLine(serverName, 64)}: ${facts.filter((fact) => fact !== "").join(", ")}${error === undefined ? "" : ` (${oneLine(error, 500)})`}`;
+  });
+  return `MCP servers:\n${lines.join("\n")}\n${usage(ACTIONS.filter((known) => known !== "reconnect" || allowed === "all"))}`;
+}
+
+function usage(actions: readonly string[]): string {
+  return `You can type ${actions.map((action) => `/mcp ${action} <server>`).join(", ")}.`;
+}
+
+function serversLine(serverNames: readonly string[]): string {
+  return serverNames.length === 0 ? "" : ` Servers: ${serverNames.map((name) => oneLine(name, 64)).join(", ")}.`;
+}
+
+function splitFirst(text: string): [first: string, rest: string] {
+  const [first = ""] = text.split(/\s/, 1);
+  return [first, text.slice(first.length).trim()];
+}

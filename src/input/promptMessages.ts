@@ -1,0 +1,99 @@
+import { AIMessage, HumanMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+
+import { readBlock } from "../call/contentBlock.js";
+import { fairShare } from "../call/requestMessages.js";
+import { cutMiddle, defang, type ImageBlock } from "../call/result.js";
+import { isRecord } from "../config/isRecord.js";
+import type { McpCommand } from "./commands.js";
+import { MAX_IMAGE_CHARS, MAX_IMAGES } from "./resourceContents.js";
+
+/** Where a message comes from that took the place of a command: `additional_kwargs.mcpCommand`. JSON. */
+export interface McpCommandOrigin {
+  readonly serverName: string;
+  readonly promptName: string;
+  readonly arguments: Readonly<Record<string, string>>;
+  /** What the person typed. */
+  readonly text: string;
+}
+
+const ORIGIN = "mcpCommand";
+const MAX_MESSAGES = 50;
+
+/**
+ * The messages of a prompt, to take the place of the command that was typed. Pure.
+ *
+ * The first one has the id of the typed message, so that it replaces it; pictures and files of the typed message stay,
+ * with the last message of the person. Each carries its origin. What a server wrote cannot open or close one of our
+ * blocks.
+ *
+ * @param typed - The message with the command.
+ * @param maxChars - Characters of all texts together.
+ * @returns `[]` when the prompt has nothing to say.
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
+ */
+export function toPromptMessages(
+  result: Readonly<Record<string, unknown>>,
+  { serverName, promptName }: McpCommand,
+  args: Readonly<Record<string, string>>,
+  typed: HumanMessage,
+  maxChars: number,
+): BaseMessage[] {
+  const sent = (Array.isArray(result["messages"]) ? (result["messages"] as unknown[]) : [])
+    .filter(isRecord)
+    .slice(0, MAX_MESSAGES);
+  const readings = sent
+    .map(({ role, content }) => readMessage(role, content, serverName))
+    .filter(({ text, images }) => text !== "" || images.length > 0);
+  if (readings.length === 0) return [];
+  const lengths = readings.map(({ text }) => text.length);
+  const share = lengths.reduce((sum, length) => sum + length, 0) > maxChars ? fairShare(lengths, maxChars) : maxChars;
+  const origin: McpCommandOrigin = { serverName, promptName, arguments: args, text: typed.text };
+  const base = { additional_kwargs: { [ORIGIN]: origin } };
+  // A conversation begins with the person, as providers want it.
+  const leading = readings[0]!.isAssistant ? [new HumanMessage({ ...base, content: typed.text })] : [];
+  let imagesLeft = MAX_IMAGES;
+  const messages: BaseMessage[] = readings.map(({ isAssistant, text, images }) => {
+    const shown = cutMiddle(text, share);
+    if (isAssistant) return new AIMessage({ ...base, content: shown });
+    const pictures = images.slice(0, imagesLeft);
+    imagesLeft -= pictures.length;
+    return new HumanMessage({ ...base, content: contentOf(shown, pictures) });
+  });
+  const all = [...leading, ...messages];
+  const attached = typeof typed.content === "string" ? [] : typed.content.filter(({ type }) => type !== "text");
+  if (attached.length > 0) attach(all, attached);
+  if (typed.id !== undefined) all[0]!.id = typed.id;
+  return all;
+}
+
+/** Where a message comes from, when it took the place of a command. */
+export function commandOriginOf(message: BaseMessage): McpCommandOrigin | undefined {
+  return message.additional_kwargs[ORIGIN] as McpCommandOrigin | undefined;
+}
+
+interface MessageReading {
+  readonly isAssistant: boolean;
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+}
+
+function readMessage(role: unknown, content: unknown, serverName: string): MessageReading {
+  const isAssistant = role === "assistant";
+  const blocks = (Array.isArray(content) ? (content as unknown[]) : [content]).map((block) => readBlock(block, serverName));
+  const sent = blocks.flatMap(({ image }) => image ?? []);
+  // What an assistant says is text for every provider.
+  const images = isAssistant ? [] : sent.filter(({ image_url: { url } }) => url.length <= MAX_IMAGE_CHARS);
+  const lost = images.length === sent.length ? [] : ["[An image, not shown]"];
+  const texts = [...blocks.map(({ text }) => text), ...lost].filter((text) => text !== "");
+  return { isAssistant, text: defang(texts.join("\n")), images };
+}
+
+function contentOf(text: string, images: readonly ImageBlock[]): MessageContent {
+  return images.length === 0 ? text : [...(text === "" ? [] : [{ type: "text" as const, text }]), ...images];
+}
+
+function attach(messages: BaseMessage[], blocks: Exclude<MessageContent, string>): void {
+  const last = messages.findLast((message) => HumanMessage.isInstance(message))!;
+  const own = typeof last.content === "string" ? [{ type: "text" as const, text: last.content }] : last.content;
+  last.content = [...own, ...blocks] as MessageContent;
+}

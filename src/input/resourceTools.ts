@@ -1,0 +1,188 @@
+import { ToolMessage, type MessageContent } from "@langchain/core/messages";
+import { isGraphBubbleUp } from "@langchain/langgraph";
+
+import { describeLink, isForUserAlone } from "../call/contentBlock.js";
+import { contextOf, originOf } from "../call/boundTool.js";
+import type { Asker } from "../call/permits.js";
+import type { Requests } from "../call/requests.js";
+import type { McpArtifact } from "../call/result.js";
+import { GatedTool, type GatedToolParts } from "../catalog/gatedTool.js";
+import { oneLine } from "../catalog/text.js";
+import type { JsonSchema } from "../catalog/toolEntry.js";
+import { isRecord } from "../config/isRecord.js";
+import { RESOURCE_TOOL_NAMES } from "../disclose/thread.js";
+import type { View } from "../disclose/view.js";
+import type { Operation } from "../policy/operation.js";
+import { failureText } from "./failureText.js";
+import { HAS_NO_RESOURCES } from "./readMentions.js";
+import { excerptOf, renderResource } from "./resourceContents.js";
+
+/** Name of one of the two tools. */
+export type ResourceToolName = (typeof RESOURCE_TOOL_NAMES)[number];
+
+const [LIST, READ] = RESOURCE_TOOL_NAMES;
+
+const SERVER = { type: "string", description: "Name of the MCP server" } as const;
+const DEFINITIONS: Readonly<Record<ResourceToolName, { readonly description: string; readonly schema: JsonSchema }>> = {
+  [LIST]: {
+    description:
+      "Lists the resources (files, records, documents) that MCP servers have, and the templates of URIs they can be asked for. Read one with mcp_resources_read.",
+    schema: {
+      type: "object",
+      properties: {
+        server: { ...SERVER, description: "Name of the MCP server. Default: all that have resources" },
+        page: { type: "integer", minimum: 1, description: "Page of a long list. Default 1" },
+      },
+    },
+  },
+  [READ]: {
+    description:
+      "Reads a resource of an MCP server by its URI: one from mcp_resources_list, from a result, or made from a template.",
+    schema: {
+      type: "object",
+      properties: { server: SERVER, uri: { type: "string", description: "The URI, without @ and server name" } },
+      required: ["server", "uri"],
+    },
+  },
+};
+
+const MAX_PAGE_CHARS = 8_000;
+const LISTS = ["resources", "resourceTemplates"] as const;
+
+/** What the tools are made of. */
+export interface ResourceToolParts {
+  readonly requests: Requests;
+  readonly maxResourceChars: number;
+  /** What the run may see. */
+  readonly viewOf: (config: object) => View;
+  /** Opens servers that are not known yet, and waits a while. */
+  readonly load: (view: View, signal: AbortSignal | undefined) => Promise<void>;
+}
+
+/** What the arguments of a call of one of the tools want, when they name a server. */
+export function resourceOperation(name: string, args: unknown): Operation | undefined {
+  if (!isRecord(args) || typeof args["server"] !== "string") return undefined;
+  const serverName = args["server"];
+  if (name === LIST) return { kind: "list", serverName };
+  return name === READ && typeof args["uri"] === "string" ? { kind: "read", serverName, uri: args["uri"] } : undefined;
+}
+
+/** One of the two tools as it is bound. @param asker - Who its calls are for, with what a person has said. */
+export function resourceTool(name: ResourceToolName, parts: ResourceToolParts, asker?: Asker): GatedTool {
+  const { description, schema } = DEFINITIONS[name];
+  const run = name === LIST ? listResources : readResource;
+  return new GatedTool({ name, description, schema, metadata: {}, run: answering(name, parts, asker, run) });
+}
+
+/** What a call brought. */
+interface Answer {
+  readonly serverName: string;
+  readonly text: string;
+  readonly isError?: boolean;
+  readonly images?: readonly string[];
+}
+
+type Run = (args: Readonly<Record<string, unknown>>, parts: ResourceToolParts, view: View, asker: Asker) => Promise<Answer>;
+
+function answering(name: string, parts: ResourceToolParts, asker: Asker | undefined, run: Run): GatedToolParts["run"] {
+  return async (args, { toolCallId, config }) => {
+    const startedAt = performance.now();
+    const base: Asker = { context: contextOf(config), origin: originOf(config), signal: config.signal, ...asker, toolCallId };
+    let answer: Answer;
+    try {
+      answer = await run(isRecord(args) ? args : {}, parts, parts.viewOf(config), base);
+    } catch (error) {
+      if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
+      const { server } = isRecord(args) ? args : {};
+      answer = {
+        serverName: typeof server === "string" ? server : "",
+        text: failureText(error, name === LIST ? "this list" : "this resource", HAS_NO_RESOURCES),
+        isError: true,
+      };
+    }
+    const { serverName, text, isError = false, images = [] } = answer;
+    const artifact: McpArtifact = { serverName, toolName: name, durationMs: performance.now() - startedAt, isError, blocks: [] };
+    const pictures = images.map((url) => ({ type: "image_url" as const, image_url: { url } }));
+    const content: MessageContent = pictures.length === 0 ? text : [{ type: "text", text }, ...pictures];
+    return new ToolMessage({ content, name, tool_call_id: toolCallId, artifact, status: isError ? "error" : "success" });
+  };
+}
+
+const readResource: Run = async ({ server, uri }, { requests, maxResourceChars }, view, asker) => {
+  if (typeof server !== "string" || typeof uri !== "string" || uri === "") {
+    return {
+      serverName: "",
+      text: 'Give "server" and "uri", both as text. mcp_resources_list shows what there is.',
+      isError: true,
+    };
+  }
+  if (!view.serverNames.includes(server)) return unknownServer(server, view);
+  const result = await requests.readResource({ ...asker, serverName: server, uri });
+  const excerpt = excerptOf(result, uri, maxResourceChars);
+  return { serverName: server, text: renderResource(server, uri, excerpt, maxResourceChars), images: excerpt.images };
+};
+
+const listResources: Run = async ({ server, page }, { requests, load }, view, asker) => {
+  if (typeof server === "string" && !view.serverNames.includes(server)) return unknownServer(server, view);
+  if (typeof server !== "string") await load(view, asker.signal);
+  const serverNames = typeof server === "string" ? [server] : withResources(view);
+  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, requests, asker)));
+  return {
+    serverName: typeof server === "string" ? server : "",
+    text: pageOf(lists.flat(), typeof page === "number" ? page : 1),
+  };
+};
+
+/** One line for each resource and template of a server; one line alone that says why there are none. */
+async function linesOf(serverName: string, requests: Requests, asker: Asker): Promise<string[]> {
+  const name = oneLine(serverName, 64);
+  try {
+    const [resources, templates] = await Promise.all(LISTS.map((key) => requests.list({ ...asker, serverName, key })));
+    const lines = [
+      ...resources!.filter(isShown).map((resource) => `- ${describeLink(resource, serverName)}`),
+      ...templates!
+        .filter(isShown)
+        .map(
+          (template) =>
+            `- ${describeLink({ ...template, uri: template["uriTemplate"] }, serverName)} [template: fill in the braces]`,
+        ),
+    ];
+    return lines.length === 0 ? [`Server ${name} lists no resources.`] : lines;
+  } catch (error) {
+    asker.signal?.throwIfAborted();
+    return [failureText(error, "this list", HAS_NO_RESOURCES)];
+  }
+}
+
+function isShown(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && !isForUserAlone(value);
+}
+
+/** The lines that fit on a page, with where the rest is. */
+function pageOf(lines: readonly string[], page: number): string {
+  const pages: string[][] = [[]];
+  let chars = 0;
+  for (const line of lines) {
+    if (chars + line.length + 1 > MAX_PAGE_CHARS && chars > 0) {
+      pages.push([]);
+      chars = 0;
+    }
+    pages.at(-1)!.push(line);
+    chars += line.length + 1;
+  }
+  if (lines.length === 0) return "No server has resources.";
+  const wanted = Math.min(Math.max(1, Math.floor(page)), pages.length);
+  const rest = pages.slice(wanted).reduce((sum, next) => sum + next.length, 0);
+  const more = rest === 0 ? [] : [`… and ${rest} more: ask for page ${wanted + 1}.`];
+  return ["Resources as @server:uri (names and descriptions are the servers' own):", ...pages[wanted - 1]!, ...more].join("\n");
+}
+
+function withResources(view: View): string[] {
+  return view.servers().flatMap(({ serverName, hasResources }) => (hasResources ? [serverName] : []));
+}
+
+function unknownServer(serverName: string, view: View): Answer {
+  const names = withResources(view).map((name) => oneLine(name, 64));
+  const hint = names.length === 0 ? "" : ` Servers with resources: ${names.join(", ")}.`;
+  return { serverName, text: `There is no server "${oneLine(serverName, 64)}".${hint}`, isError: true };
+}

@@ -1,0 +1,114 @@
+import { fairShare } from "../call/requestMessages.js";
+import type { CachedMcpResource, ThreadResource } from "../state.js";
+import type { Reading, WantedResource } from "./readMentions.js";
+import { excerptChars, renderFailure, renderResource } from "./resourceContents.js";
+
+/** How much a thread keeps. */
+export interface ResourceLimits {
+  readonly maxResourceChars: number;
+  readonly maxTurnResourceChars: number;
+  readonly maxCachedResources: number;
+}
+
+/** What happened in a turn. */
+export interface ResourceTurn {
+  /** The message of this turn; `undefined` when nothing was typed. */
+  readonly messageId: string | undefined;
+  /** The resources it names, each once, in order. */
+  readonly mentioned: readonly WantedResource[];
+  readonly readings: readonly Reading[];
+  /** Ids of the messages of the thread. */
+  readonly messageIds: ReadonlySet<string>;
+}
+
+/** Why a resource is shown no more. */
+const LEFT_OUT = "It is not shown any more: other resources need the room. Mention it again if it is needed.";
+
+/**
+ * The resources of a thread after a turn: what is new behind what was there, what was read again in its old place. Pure.
+ *
+ * What no message of the thread names is dropped. Over the limits, those go first that were mentioned first and not in
+ * this turn.
+ */
+export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn, limits: ResourceLimits): ThreadResource[] {
+  const { messageId, mentioned, messageIds } = turn;
+  const isMentioned = new Set(mentioned.map(keyOf));
+  const readings = new Map(turn.readings.map((reading) => [keyOf(reading), reading]));
+  const share = readingShare(turn.readings, limits);
+  const kept = new Map<string, ThreadResource>();
+  const take = (key: string, old: ThreadResource | undefined): void => {
+    const reading = readings.get(key);
+    const resource = reading === undefined ? old : readAs(reading, old, share);
+    if (resource === undefined) return;
+    const ids = new Set(resource.messageIds.filter((id) => messageIds.has(id)));
+    if (messageId !== undefined && isMentioned.has(key)) ids.add(messageId);
+    if (ids.size > 0) kept.set(key, { ...resource, messageIds: [...ids] });
+  };
+  for (const resource of before) take(keyOf(resource), resource);
+  for (const key of isMentioned) if (!kept.has(key)) take(key, undefined);
+  return withinLimits([...kept.values()], isMentioned, limits);
+}
+
+/** What readers of the state are told. */
+export function cachedView(resources: readonly ThreadResource[]): CachedMcpResource[] {
+  return resources.map(({ serverName, uri, mimeType, block, failure, images, isError }) => ({
+    serverName,
+    uri,
+    ...(mimeType === undefined ? {} : { mimeType }),
+    chars: block.length + (failure?.length ?? 0),
+    images: images.length,
+    isError,
+  }));
+}
+
+/** Identifies a resource: equal URIs of two servers are two resources. */
+export function keyOf({ serverName, uri }: WantedResource): string {
+  return JSON.stringify([serverName, uri]);
+}
+
+/** Characters of each of the resources that are read in one turn. */
+function readingShare(readings: readonly Reading[], { maxResourceChars, maxTurnResourceChars }: ResourceLimits): number {
+  const lengths = readings.map((reading) =>
+    reading.kind === "read" ? Math.min(excerptChars(reading.excerpt), maxResourceChars) : 0,
+  );
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  return total > maxTurnResourceChars ? fairShare(lengths, maxTurnResourceChars) : maxResourceChars;
+}
+
+function readAs(reading: Reading, old: ThreadResource | undefined, maxChars: number): ThreadResource {
+  const { serverName, uri, mark } = reading;
+  const base = { serverName, uri, messageIds: old?.messageIds ?? [], mark };
+  if (reading.kind === "read") {
+    const { excerpt } = reading;
+    const mimeType = excerpt.parts[0]?.mimeType;
+    return {
+      ...base,
+      block: renderResource(serverName, uri, excerpt, maxChars),
+      images: [...excerpt.images],
+      ...(mimeType === undefined ? {} : { mimeType }),
+      isError: false,
+    };
+  }
+  if (old === undefined || old.isError)
+    return { ...base, block: renderFailure(serverName, uri, reading.why), images: [], isError: true };
+  // What was read before is better than nothing. Unless it was refused, it is tried again in the next turn.
+  const why = `It may have changed, and could not be read again. ${reading.why} What follows was read before.`;
+  return { ...old, failure: renderFailure(serverName, uri, why), mark: mark === "" ? "" : old.mark };
+}
+
+function withinLimits(
+  resources: readonly ThreadResource[],
+  isMentioned: ReadonlySet<string>,
+  { maxCachedResources, maxTurnResourceChars }: ResourceLimits,
+): ThreadResource[] {
+  let over = resources.length - maxCachedResources;
+  const kept = resources.filter((resource) => over <= 0 || isMentioned.has(keyOf(resource)) || (over -= 1) < 0);
+  let chars = kept.reduce((sum, { block }) => sum + block.length, 0);
+  return kept.map((resource) => {
+    if (chars <= maxTurnResourceChars || resource.isError || isMentioned.has(keyOf(resource))) return resource;
+    const { serverName, uri, messageIds } = resource;
+    const block = renderFailure(serverName, uri, LEFT_OUT);
+    chars += block.length - resource.block.length;
+    return { serverName, uri, messageIds, block, images: [], isError: true, mark: "" };
+  });
+}
