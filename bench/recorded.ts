@@ -13,6 +13,7 @@ export interface Recording {
   readonly file: string;
   readonly serverInfo?: { readonly name?: string; readonly title?: string; readonly version?: string };
   readonly instructions?: string;
+  readonly capabilities?: { readonly resources?: unknown };
   readonly tools: readonly { readonly name: string; readonly description?: string; readonly inputSchema: unknown }[];
 }
 
@@ -65,13 +66,15 @@ export async function serveRecordings(recordings: readonly Recording[]): Promise
 
 // The low-level server sends lists as they were recorded, also where they break the specification.
 /* eslint-disable @typescript-eslint/no-deprecated */
-function recordedServer({ file, serverInfo, instructions, tools }: Recording): Server {
+function recordedServer({ file, serverInfo, instructions, tools, capabilities }: Recording): Server {
   const info = {
     name: serverInfo?.name ?? file,
     version: serverInfo?.version ?? "1",
     ...(serverInfo?.title === undefined ? {} : { title: serverInfo.title }),
   };
-  const server = new Server(info, { capabilities: { tools: {} }, ...(instructions ? { instructions } : {}) });
+  // Resources are announced as recorded, for that binds tools of ours.
+  const offered = { tools: {}, ...(capabilities?.resources === undefined ? {} : { resources: {} }) };
+  const server = new Server(info, { capabilities: offered, ...(instructions ? { instructions } : {}) });
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools as never }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => ({
     content: [{ type: "text", text: JSON.stringify(params) }],

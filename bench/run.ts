@@ -5,12 +5,14 @@ import { callRows } from "./rows/calls.js";
 import { closeRows, connectRows, hangingRows } from "./rows/connections.js";
 import { fidelityRows } from "./rows/fidelity.js";
 import { hooksRows } from "./rows/hooks.js";
+import { mentionRows } from "./rows/mentions.js";
 import { promptRows } from "./rows/prompt.js";
 
 const groups: Readonly<Record<string, () => Promise<Row[]>>> = {
   prompt: promptRows,
   fidelity: fidelityRows,
   hooks: hooksRows,
+  mentions: mentionRows,
   calls: callRows,
   connect: connectRows,
   hanging: hangingRows,

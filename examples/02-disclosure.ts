@@ -16,8 +16,9 @@ await using hub = new McpHub({
 await hub.connect();
 
 // %% 1. What the model would see
-// Three servers with 36 tools. The model gets their names in its system prompt, and one tool.
-const before = await previewContext(hub);
+// Three servers with 36 tools. The model gets their names in its system prompt, and one tool (the two for resources are left out here).
+const options = { resourceTools: false };
+const before = await previewContext(hub, {}, options);
 console.log(before.tools.map(({ name }) => name));
 // → [ 'search_mcp_tools' ]
 console.log(before.listing.length <= 2_000, before.listing.split("\n").filter((line) => line.startsWith("- ")).length);
@@ -32,7 +33,7 @@ const model = fakeModel()
   .respond(call("2", "mcp__files__list_directory", { path: "." }))
   .respond(new AIMessage("There are some examples."))
   .respond(new AIMessage("I still know how to list files."));
-const agent = createAgent({ model, middleware: [mcpMiddleware(hub)], checkpointer: new MemorySaver() });
+const agent = createAgent({ model, middleware: [mcpMiddleware(hub, options)], checkpointer: new MemorySaver() });
 const thread = { configurable: { thread_id: "1" } };
 const { messages } = await agent.invoke({ messages: "Which examples are there?" }, thread);
 console.log(messages[2]!.text.split(":")[0]);
@@ -47,7 +48,7 @@ await agent.invoke({ messages: "And now?" }, thread);
 const { values } = (await agent.graph.getState(thread)) as { values: { mcpActivation: McpActivation } };
 console.log(Object.keys(values.mcpActivation.promoted));
 // → [ 'mcp__files__list_directory' ]
-const after = await previewContext(hub, values);
+const after = await previewContext(hub, values, options);
 console.log(after.tools.map(({ name }) => name));
 // → [ 'search_mcp_tools', 'mcp__files__list_directory' ]
 console.log(after.listing === before.listing);
@@ -55,7 +56,7 @@ console.log(after.listing === before.listing);
 
 // %% 4. Small servers need no search
 // Pinned tools are bound in every call. Without `defer`, servers are pinned as long as all definitions stay small.
-const small = await previewContext(hub, {}, { servers: ["memory"], tools: ["read_graph", "search_nodes"] });
+const small = await previewContext(hub, {}, { ...options, servers: ["memory"], tools: ["read_graph", "search_nodes"] });
 console.log(
   small.tools.map(({ name }) => name),
   small.listing === "",

@@ -300,7 +300,7 @@ describe("mentions", () => {
     const hub = hubOf({ docs: { url: http.url } });
     const { say, state } = talk(hub);
     await say("@docs:a://1");
-    const preview = await previewContext(hub, (await state()) as Parameters<typeof previewContext>[1]);
+    const preview = await previewContext(hub, await state());
     expect(preview.resources).toEqual(['<MCP_RESOURCE server="docs" uri="a://1">\none\n</MCP_RESOURCE>']);
     expect(preview.notes).toEqual([]);
   });

@@ -62,6 +62,9 @@ export function talk(
     run,
     say: (content: string, context?: object) => run({ messages: [new HumanMessage(content)] }, context),
     answer: (...decisions: unknown[]) => run(new Command({ resume: { decisions } })),
-    state: async () => ((await agent.getState(config as never)) as { values: Record<string, unknown> }).values,
+    state: async () => {
+      const { graph } = agent as unknown as { graph: { getState: (of: object) => Promise<{ values: Record<string, unknown> }> } };
+      return (await graph.getState(config)).values;
+    },
   };
 }

@@ -14,7 +14,7 @@ const make = (messages: unknown, message = typed(), maxChars = 10_000) =>
 describe("toPromptMessages", () => {
   it("takes the place of the command and says where it is from", () => {
     const messages = make([text("user", "one"), text("assistant", "two"), text("user", "three")]);
-    expect(messages.map((message) => [message.getType(), message.text, message.id])).toEqual([
+    expect(messages.map((message) => [message.type, message.text, message.id])).toEqual([
       ["human", "one", "typed"],
       ["ai", "two", undefined],
       ["human", "three", undefined],
@@ -50,7 +50,7 @@ describe("toPromptMessages", () => {
   });
 
   it("begins with the person even where the prompt does not", () => {
-    expect(make([text("assistant", "hello")]).map((message) => [message.getType(), message.text, message.id])).toEqual([
+    expect(make([text("assistant", "hello")]).map((message) => [message.type, message.text, message.id])).toEqual([
       ["human", "/mcp__docs__p x=1", "typed"],
       ["ai", "hello", undefined],
     ]);
