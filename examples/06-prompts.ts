@@ -12,7 +12,7 @@ await hub.connect();
 // %% 1. What can be typed
 // For the menu of a user interface. Names are made from the server's own names, so that they can be typed.
 const commands = await hub.listCommands();
-for (const { name, arguments: args } of commands) console.log(`/${name}`, args.map((arg) => arg.name).join(" "));
+for (const { name, arguments: args } of commands) console.log(`/${name}`, ...args.map((arg) => arg.name));
 // → /mcp__demo__simple-prompt
 // → /mcp__demo__args-prompt city state
 // → /mcp__demo__completable-prompt department name

@@ -322,7 +322,6 @@ describe("no way around", () => {
         thread.agent as never as { graph: { getState: (config: object) => Promise<{ values: Record<string, unknown> }> } }
       ).graph.getState(thread.config);
       expect(values["_mcpDecisions"]).toBeUndefined();
-      expect(values["disabledMcpServers"]).toBeUndefined();
       expect(ran).toEqual({});
     }));
 
