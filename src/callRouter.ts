@@ -1,15 +1,19 @@
 import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 
-import { askPeople } from "./call/askPeople.js";
+import { askPeople, type Interrupt } from "./call/askPeople.js";
+import { contextOf, originOf } from "./call/boundTool.js";
 import { callOf, checked } from "./call/callArguments.js";
 import { errorMessage } from "./call/errorMessage.js";
 import { approvalOf, askedCall, type Asker, type Wanted } from "./call/permits.js";
-import type { GatedTool } from "./catalog/gatedTool.js";
+import { executeTool, readExecution, runExecution, type Execution } from "./call/executeTool.js";
+import type { GatedTool, GatedToolParts } from "./catalog/gatedTool.js";
+import { oneLine } from "./catalog/text.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
-import type { AskRequest, OnAsk } from "./config/askSchema.js";
+import type { OnAsk } from "./config/askSchema.js";
 import { activationOf } from "./disclose/promotion.js";
 import { unknownToolText } from "./disclose/search.js";
+import { EXECUTE_TOOL_NAME } from "./disclose/thread.js";
 import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
 import { resourceOperation } from "./input/resourceTools.js";
@@ -20,6 +24,14 @@ import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpUnbound
 export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
   /** Run configuration, for the adapter's hooks. */
   readonly config?: RunnableConfig | undefined;
+}
+
+/**
+ * What a hook or a node runs in. Taken from the run's configuration: what `createAgent` hands to a hook as
+ * `runtime.context` is only the part that the middleware's own `contextSchema` names.
+ */
+export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
+  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
 }
 
 /** What becomes of a tool call. */
@@ -45,6 +57,11 @@ export interface RunRoute {
   readonly args?: Record<string, unknown>;
   readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
 }
+
+/** What is known of a call before it goes to the gate. */
+type CallVerdict =
+  | { readonly kind: "answer"; readonly text: string }
+  | { readonly kind: "run"; readonly asker?: Asker; readonly edited?: Record<string, unknown> };
 
 /** A tool call as LangChain hands it on. */
 export interface ToolCallLike {
@@ -91,13 +108,17 @@ export class CallRouter {
     const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
     const seen = new Set<string>();
     const twice = new Set(calls.flatMap(({ id }) => (seen.size === seen.add(id!).size ? [id!] : [])));
-    for (const [order, call] of calls.entries()) {
-      const id = call.id!;
-      const verdict = ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
+    for (const [order, sent] of calls.entries()) {
+      const id = sent.id!;
+      const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
+      const inner = isExecution ? readExecution(sent.args) : undefined;
+      const call: ToolCallLike = inner === undefined ? sent : { id, ...inner };
+      const verdict = isExecution || ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
       if (verdict !== undefined) unbound[id] = verdict;
-      if (verdict === "foreign" || verdict === "suggest" || plan.foreignNames.has(call.name)) continue;
+      if (verdict === "foreign" || verdict === "suggest" || (!isExecution && plan.foreignNames.has(call.name))) continue;
       const wanted =
-        this.#judgeRequest(call, ours, plan.view, run) ?? (await this.#judge(call, verdict === "repair", plan.view, run));
+        (isExecution ? undefined : this.#judgeRequest(call, ours, plan.view, run)) ??
+        (await this.#judge(call, verdict === "repair", plan.view, run));
       if (wanted === undefined) continue;
       const { decision, operation } = wanted;
       // A name that is not the tool's own is mended only where nobody has to be asked.
@@ -121,7 +142,7 @@ export class CallRouter {
   async ask(
     state: McpThreadState,
     messages: readonly BaseMessage[],
-    interrupt: (request: AskRequest) => unknown,
+    interrupt: Interrupt | undefined,
     run: RunInfo,
   ): Promise<McpStateUpdate | undefined> {
     if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
@@ -155,6 +176,47 @@ export class CallRouter {
       return answer(call, refusalText(permissionOf(operation), decided));
     }
     return { kind: "run", tool: toolFor({ ...askerOf(run), ...approvalOf(decided) }), after: () => undefined };
+  }
+
+  /** What becomes of a call of `execute_mcp_tool`: that of the call inside. */
+  async routeExecution(call: ToolCallLike, view: View, state: McpThreadState, run: RunInfo): Promise<RunRoute | AnswerRoute> {
+    if (ownValue(state._mcpUnbound, call.id) === "ambiguous") return answer(call, AMBIGUOUS);
+    const found = await this.#executed(call.args, view, run.signal);
+    if (typeof found === "string") return answer(call, found);
+    const { entry, execution } = found;
+    const verdict = this.#verdictOn({ ...call, args: execution.args }, entry, view, state, run);
+    if (verdict.kind === "answer") return answer(call, verdict.text);
+    const runInner = this.#parts.hub.tools.runner(entry, verdict.asker);
+    return {
+      kind: "run",
+      tool: executeTool(runExecution(entry, runInner, verdict.edited ?? execution.args)),
+      after: () => undefined,
+    };
+  }
+
+  /** Runs `execute_mcp_tool` where it is called without a route. */
+  async runExecution(args: unknown, call: Parameters<GatedToolParts["run"]>[1], view: View): Promise<ToolMessage> {
+    const found = await this.#executed(args, view, call.config.signal);
+    if (typeof found === "string") return errorMessage({ id: call.toolCallId, name: call.name }, found);
+    const { entry, execution } = found;
+    return runExecution(entry, this.#parts.hub.tools.runner(entry), execution.args)(args, call);
+  }
+
+  /** The tool that a call of `execute_mcp_tool` means; text for the model when there is none. */
+  async #executed(
+    args: unknown,
+    view: View,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly entry: ToolEntry; readonly execution: Execution } | string> {
+    const execution = readExecution(args);
+    if (execution === undefined) return 'Give the "name" of a tool and its "arguments". search_mcp_tools finds tools.';
+    const { name } = execution;
+    const { usesOwnNames, loadAll } = this.#parts;
+    if (view.tool(name) === undefined && (isOurPrefix(name) || usesOwnNames)) await loadAll(view, signal);
+    const entry = view.tool(name);
+    if (entry !== undefined && view.mayShow(entry)) return { entry, execution };
+    const names = namesakesOf(view, name).map(({ boundName }) => boundName);
+    return names.length === 0 ? unknownToolText(view, name) : namesakesText(name, names);
   }
 
   /** Decides what becomes of a tool call. */
@@ -228,29 +290,36 @@ export class CallRouter {
     run: RunInfo,
   ): RunRoute | AnswerRoute {
     if (mayRepair && namesakes.length === 1) return this.#callRoute(call, namesakes[0]!, view, state, run);
-    const names = namesakes.slice(0, 10).map(({ boundName }) => boundName);
-    return answer(call, `There is no tool "${call.name}". Use one of: ${names.join(", ")}.`);
+    const names = namesakes.map(({ boundName }) => boundName);
+    return answer(call, namesakesText(call.name, names));
   }
 
   #callRoute(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunInfo): RunRoute | AnswerRoute {
-    if (!view.mayShow(entry)) return answer(call, unknownToolText(view, call.name));
     const { hub, promotion } = this.#parts;
     const after = (message: ToolMessage): McpStateUpdate | undefined =>
       message.status === "error" ? undefined : promotion(view, [entry], state);
+    const verdict = this.#verdictOn(call, entry, view, state, run);
+    if (verdict.kind === "answer") return answer(call, verdict.text);
+    const { asker, edited } = verdict;
+    const tool = asker === undefined ? hub.tools.of(entry) : hub.tools.for(entry, asker);
+    return { kind: "run", tool, after, ...(edited === undefined ? {} : { args: edited }) };
+  }
+
+  /** Whether a call may go to the gate, with what a person said of it; or what the model is told in its place. */
+  #verdictOn(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunInfo): CallVerdict {
+    if (!view.mayShow(entry)) return { kind: "answer", text: unknownToolText(view, entry.boundName) };
     const decided = ownValue(state._mcpDecisions, call.id);
-    if (decided === undefined) return { kind: "run", tool: hub.tools.of(entry), after };
+    if (decided === undefined) return { kind: "run" };
     if (decided.type === "reject" || decided.type === "refuse") {
       this.#auditRefusal(callOf(entry, call.args), call, run, decided);
-      return answer(call, refusalText(entry.boundName, decided));
+      return { kind: "answer", text: refusalText(entry.boundName, decided) };
     }
     if (decided.boundName !== entry.boundName || decided.toolHash !== entry.hash) {
-      return answer(
-        call,
-        `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`,
-      );
+      const text = `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`;
+      return { kind: "answer", text };
     }
-    const tool = hub.tools.for(entry, { ...askerOf(run), ...approvalOf(decided) });
-    return { kind: "run", tool, after, ...(decided.type === "edit" ? { args: decided.editedArguments ?? {} } : {}) };
+    const asker = { ...askerOf(run), ...approvalOf(decided) };
+    return { kind: "run", asker, ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}) };
   }
 
   #auditRefusal(operation: Operation, call: ToolCallLike, run: RunInfo, decided: McpDecisions[string]): void {
@@ -276,6 +345,10 @@ function namesakesOf(view: View, name: string): ToolEntry[] {
 /** Who a call is for that the router hands on. */
 function askerOf({ origin, context = {} }: RunInfo): Asker {
   return { context, ...(origin === undefined ? {} : { origin }) };
+}
+
+function namesakesText(name: string, boundNames: readonly string[]): string {
+  return `There is no tool "${oneLine(name, 80)}". Use one of: ${boundNames.slice(0, 10).join(", ")}.`;
 }
 
 function refusalText(boundName: string, { type, message }: McpDecisions[string]): string {

@@ -1,38 +1,37 @@
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 
+import type { Interrupt } from "./call/askPeople.js";
 import { contextOf } from "./call/boundTool.js";
 import { withOrphansAnswered } from "./call/orphans.js";
 import { toRequestMessages, type ResultPlacement } from "./call/requestMessages.js";
-import { searchTool } from "./call/searchTool.js";
 import type { Asker } from "./call/permits.js";
 import { CallRouter, isOurPrefix, type RunInfo, type ToolCallLike, type ToolCallRoute } from "./callRouter.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
-import { profileOf } from "./catalog/profiles.js";
+import { profileOf, type SchemaProfile } from "./catalog/profiles.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
-import type { AskRequest, OnAsk } from "./config/askSchema.js";
+import type { Strategy } from "./config/agentOptions.js";
+import type { OnAsk } from "./config/askSchema.js";
+import { DEFAULTS } from "./config/defaults.js";
 import type { McpRunContext } from "./config/policySchema.js";
 import { resolveBudgets, type Budgets } from "./config/settings.js";
 import { withNotes } from "./disclose/notes.js";
 import { activationOf, boundTools, promote, type BoundTool } from "./disclose/promotion.js";
-import {
-  answerSearch,
-  isAnsweredByName,
-  parseSearchArguments,
-  SEARCH_TOOL_DESCRIPTION,
-  SEARCH_TOOL_SCHEMA,
-  searchedServers,
-} from "./disclose/search.js";
-import { RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/thread.js";
+import { deferredTool, providerSearchOf, type ProviderTool } from "./disclose/providerTools.js";
+import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/thread.js";
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
-import { resourceTool, type ResourceToolName, type ResourceToolParts } from "./input/resourceTools.js";
 import { TurnInput, type InputSettings, type TurnOutcome } from "./input/turnInput.js";
-import { mergeActivation, type McpActivation, type McpStateUpdate, type McpThreadState } from "./state.js";
+import { EMPTY_ACTIVATION, mergeActivation, type McpActivation, type McpStateUpdate, type McpThreadState } from "./state.js";
+import { SyntheticTools } from "./syntheticTools.js";
 
 /** How one agent is shown the tools of a hub. */
 export interface DisclosureOptions extends ViewOptions {
+  /** How tools reach the model that are not pinned. Default `"promote"`. */
+  readonly strategy?: Strategy | undefined;
+  /** Tools sent with `defer_loading` at the most. */
+  readonly maxProviderTools?: number | undefined;
   /** `false`: no listing in the system prompt. Default true. */
   readonly listing?: boolean | undefined;
   /** `false`: no `search_mcp_tools`. Default true. */
@@ -61,6 +60,8 @@ export interface ModelCallPlan {
   readonly resources: readonly string[];
   /** Tools to bind behind the agent's own, in stable order. */
   readonly tools: readonly GatedTool[];
+  /** What the provider takes besides, behind them: tools that its own search shows, and that search. */
+  readonly providerTools: readonly ProviderTool[];
   /** The thread's messages with our notes between them. */
   readonly messages: BaseMessage[];
   /** What changes in the state of the thread. */
@@ -94,7 +95,8 @@ export class Disclosure {
   readonly #input: TurnInput;
   readonly #onAsk: OnAsk | undefined;
   readonly #placement: "system" | "message";
-  readonly #synthetic: ReadonlyMap<string, GatedTool>;
+  readonly #synthetic: SyntheticTools;
+  readonly #maxProviderTools: number;
 
   /** @throws {McpConfigError} when `servers` names one that the hub does not have. */
   constructor(hub: McpHub, options: DisclosureOptions = {}) {
@@ -103,12 +105,14 @@ export class Disclosure {
     this.#settings = {
       budgets: resolveBudgets(options.budgets ?? {}, hub.settings.budgets),
       names: hub.settings.names,
+      strategy: options.strategy ?? "promote",
       listing: options.listing ?? true,
       search: options.search ?? true,
       resourceTools: options.resourceTools ?? true,
     };
     this.#onAsk = options.onAsk;
     this.#placement = options.placement ?? "system";
+    this.#maxProviderTools = options.maxProviderTools ?? DEFAULTS.maxProviderTools;
     this.#input = new TurnInput({
       settings: {
         ...this.#settings.budgets,
@@ -123,16 +127,19 @@ export class Disclosure {
       reconnect: (serverName) => hub.reconnect(serverName),
       errorOf: (serverName) => hub.status().find((status) => status.serverName === serverName)?.error,
     });
-    // As they are bound. Run outside of a route they promote nothing, and nobody has approved anything.
-    this.#synthetic = new Map([
-      [SEARCH_TOOL_NAME, this.#searchTool(undefined, undefined, () => undefined)],
-      ...RESOURCE_TOOL_NAMES.map((name): [string, GatedTool] => [name, this.#resourceTool(name)]),
-    ]);
     this.#router = new CallRouter({
       hub,
       onAsk: options.onAsk,
       usesOwnNames: this.#settings.names !== "mcp",
       loadAll: (view, signal) => this.#load(view, view.serverNames, signal),
+      promotion: (view, found, state) => this.#promotion(view, found, state),
+    });
+    this.#synthetic = new SyntheticTools({
+      hub,
+      router: this.#router,
+      settings: this.#settings,
+      viewOf: (config) => this.#viewOf(contextOf(config), {}),
+      load: (view, serverNames, signal) => this.#load(view, serverNames, signal),
       promotion: (view, found, state) => this.#promotion(view, found, state),
     });
     hub.name(this.#views.serverNames);
@@ -142,12 +149,12 @@ export class Disclosure {
    * Begins a run: opens servers, waits for slow ones until the deadline, takes what the person typed, makes the listing of
    * a new thread.
    *
-   * @param interrupt - LangGraph's; where it cannot be used, `onAsk` is asked.
+   * @param interrupt - LangGraph's; where it is not there or cannot be used, `onAsk` is asked.
    */
   async start(
     state: McpThreadState,
     messages: readonly BaseMessage[],
-    interrupt: (request: AskRequest) => unknown,
+    interrupt: Interrupt | undefined,
     run: RunInfo = {},
   ): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
@@ -172,8 +179,11 @@ export class Disclosure {
     const profile = profileOf(model);
     const { sent, update } = showThread(view, state, messages, this.#settings, "hop");
     const activation = afterUpdate(state, update);
-    const bound = boundTools(view, sent, activation, this.#settings.budgets);
+    const { strategy, budgets } = this.#settings;
+    const bound = boundTools(view, sent, strategy === "execute" ? EMPTY_ACTIVATION : activation, budgets);
+    const { providerTools, isSearchNeeded } = this.#forProvider(view, bound, model, foreignNames, profile);
     const tools = bound.flatMap((tool) => {
+      if (tool.kind === "synthetic" && tool.name === SEARCH_TOOL_NAME && !isSearchNeeded) return [];
       const made = tool.kind === "mcp" ? this.#hub.tools.of(tool.entry, profile) : this.#synthetic.get(tool.name);
       return made === undefined || foreignNames.has(made.name) ? [] : [made];
     });
@@ -186,14 +196,16 @@ export class Disclosure {
         listingChars: sent.listing.length,
       });
     const isOurs = (name: string): boolean =>
-      !foreignNames.has(name) && (this.#synthetic.has(name) || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
+      !foreignNames.has(name) &&
+      (this.#synthetic.get(name) !== undefined || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
     const placement = {
       images: takesImages(model) ? (profile.name === "anthropic" ? ("tool" as const) : ("human" as const)) : ("none" as const),
       maxHopResultChars: this.#settings.budgets.maxHopResultChars,
     };
     const shown = toRequestMessages(withNotes(withOrphansAnswered(messages, isOurs), sent.notes), placement);
     const placed = this.#placeResources(view, state, { context }, shown, threadMessages, placement.images);
-    return { listing: sent.listing, resources: placed.system, tools, messages: placed.messages, update, foreignNames, view };
+    const { system: resources, messages: sentMessages } = placed;
+    return { listing: sent.listing, resources, tools, providerTools, messages: sentMessages, update, foreignNames, view };
   }
 
   /**
@@ -215,7 +227,7 @@ export class Disclosure {
   ask(
     state: McpThreadState,
     messages: readonly BaseMessage[],
-    interrupt: (request: AskRequest) => unknown,
+    interrupt: Interrupt | undefined,
     run: RunInfo = {},
   ): Promise<McpStateUpdate | undefined> {
     return this.#router.ask(state, messages, interrupt, run);
@@ -229,32 +241,10 @@ export class Disclosure {
   async route(call: ToolCallLike, isRegistered: boolean, state: McpThreadState, run: RunInfo = {}): Promise<ToolCallRoute> {
     const view = this.#viewOf(run.context, state);
     if (!isRegistered && !this.#router.isForeign(call, state)) {
-      if (call.name === SEARCH_TOOL_NAME && this.#settings.search) return this.#searchRoute(view, state, run.signal);
-      const name = this.#settings.resourceTools ? RESOURCE_TOOL_NAMES.find((known) => known === call.name) : undefined;
-      if (name !== undefined) {
-        return this.#router.routeRequest(call, state, run, (asker) => this.#resourceTool(name, view, asker));
-      }
+      const route = await this.#synthetic.route(call, view, state, run);
+      if (route !== undefined) return route;
     }
     return this.#router.route(call, isRegistered, view, state, run);
-  }
-
-  #searchRoute(view: View, state: McpThreadState, signal?: AbortSignal): ToolCallRoute {
-    let found: readonly ToolEntry[] = [];
-    const tool = this.#searchTool(view, signal, (matches) => {
-      found = matches;
-    });
-    return { kind: "run", tool, after: () => this.#promotion(view, found, state) };
-  }
-
-  /** @param known - What may be seen. Default: what the context of the run may see that the tool is called in. */
-  #resourceTool(name: ResourceToolName, known?: View, asker?: Asker): GatedTool {
-    const parts: ResourceToolParts = {
-      requests: this.#hub.requests,
-      maxResourceChars: this.#settings.budgets.maxResourceChars,
-      viewOf: (config) => known ?? this.#views.of(contextOf(config)),
-      load: (view, signal) => this.#load(view, view.serverNames, signal),
-    };
-    return resourceTool(name, parts, asker);
   }
 
   /** What the run may see, without what its thread has disabled. */
@@ -282,29 +272,35 @@ export class Disclosure {
     return placeResources(kept, messages, threadIds, this.#placement, images);
   }
 
-  /** @param known - What may be found. Default: what the context of the run may see that the tool is called in. */
-  #searchTool(
-    known: View | undefined,
-    signal: AbortSignal | undefined,
-    onFound: (matches: readonly ToolEntry[]) => void,
-  ): GatedTool {
-    return searchTool({
-      name: SEARCH_TOOL_NAME,
-      description: SEARCH_TOOL_DESCRIPTION,
-      schema: SEARCH_TOOL_SCHEMA,
-      events: this.#hub.events,
-      search: async (args, config) => {
-        const view = known ?? this.#views.of(contextOf(config));
-        const wanted = parseSearchArguments(args);
-        if (!isAnsweredByName(view, wanted)) await this.#load(view, searchedServers(view, wanted.server), signal);
-        const answer = await answerSearch(view, wanted, (query) => this.#hub.find(query));
-        onFound(answer.matches);
-        return { ...answer, query: wanted.queries.join(" | ") };
-      },
-    });
+  /** What a provider with a search of its own is sent besides: all that is not bound, as far as it takes that many. */
+  #forProvider(
+    view: View,
+    bound: readonly BoundTool[],
+    model: unknown,
+    foreignNames: ReadonlySet<string>,
+    profile: SchemaProfile,
+  ): { readonly providerTools: ProviderTool[]; readonly isSearchNeeded: boolean } {
+    const search = this.#settings.strategy === "provider" ? providerSearchOf(model) : undefined;
+    if (search === undefined) return { providerTools: [], isSearchNeeded: true };
+    const boundEntries = new Set(bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry] : [])));
+    const deferred: ProviderTool[] = [];
+    let isWhole = view.serverNames.every((serverName) => view.server(serverName) !== undefined);
+    for (const entry of view.servers().flatMap(({ tools }) => tools)) {
+      if (boundEntries.has(entry) || foreignNames.has(entry.boundName) || !view.mayShow(entry)) continue;
+      if (deferred.length === this.#maxProviderTools) {
+        isWhole = false;
+        break;
+      }
+      deferred.push(deferredTool(this.#hub.tools.of(entry, profile)));
+    }
+    return {
+      providerTools: deferred.length === 0 ? [] : [...deferred, search],
+      isSearchNeeded: !isWhole || deferred.length === 0,
+    };
   }
 
   #promotion(view: View, found: readonly ToolEntry[], state: McpThreadState): McpStateUpdate | undefined {
+    if (this.#settings.strategy === "execute") return undefined;
     const mcpActivation = promote(found, this.#bound(view, state), activationOf(state), state._mcpSent);
     return mcpActivation === undefined ? undefined : { mcpActivation };
   }

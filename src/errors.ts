@@ -17,7 +17,8 @@ export type McpErrorCode =
   | "APPROVAL_REFUSED"
   | "NOT_FOUND"
   | "INVALID_ARGUMENTS"
-  | "SERVER_ERROR";
+  | "SERVER_ERROR"
+  | "STEP_LIMIT";
 
 /** What an error of this package knows besides its message. */
 export interface McpErrorDetails {
@@ -146,6 +147,18 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
     super(code, message, details);
     this.rpcCode = details?.rpcCode;
     this.serverText = details?.serverText;
+  }
+}
+
+/** A tool-calling loop made as many model calls as it may, and the last one still called tools. Code `STEP_LIMIT`. */
+export class McpStepLimitError extends mcpErrors.brand(McpMiddlewareError, "step-limit") {
+  override readonly name = "McpStepLimitError";
+  /** The messages so far, the results of the last calls included: go on with them. */
+  readonly messages: readonly unknown[];
+
+  constructor(message: string, messages: readonly unknown[]) {
+    super("STEP_LIMIT", message);
+    this.messages = messages;
   }
 }
 

@@ -117,6 +117,20 @@ export class McpHub extends HubOperations {
     return hub;
   }
 
+  /**
+   * @internal The hub that a face was given, or that of the client it was given.
+   *
+   * @param subject - Name of the face, for the error.
+   * @throws {McpConfigError} for anything else.
+   */
+  static of(hubOrClient: McpHub | WrappableClient, subject: string): McpHub {
+    if (hubOrClient instanceof McpHub) return hubOrClient;
+    if (isWrappableClient(hubOrClient)) return McpHub.wrap(hubOrClient);
+    throw new McpConfigError(
+      `${subject}(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write ${subject}(new McpHub(configuration)).`,
+    );
+  }
+
   /** The settings in force. */
   get settings(): HubSettings {
     return this.#settings;

@@ -4,10 +4,13 @@ import { readAskResponse, refuseAll, toAskRequest } from "../policy/asking.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 import { askNow, type Asker } from "./permits.js";
 
+/** LangGraph's `interrupt`. */
+export type Interrupt = (request: AskRequest) => unknown;
+
 /** How people can be asked from inside a run. */
 export interface AskingParts {
-  /** LangGraph's. */
-  readonly interrupt: (request: AskRequest) => unknown;
+  /** `undefined` outside of a graph. */
+  readonly interrupt: Interrupt | undefined;
   /** Asks where a run cannot be interrupted for want of a checkpointer. */
   readonly onAsk: OnAsk | undefined;
   readonly events: HubEvents;
@@ -23,19 +26,17 @@ export async function askPeople(
   { interrupt, onAsk, events }: AskingParts,
   asker: Pick<Asker, "context" | "signal">,
 ): Promise<McpDecisions> {
-  let response: unknown;
   try {
-    response = interrupt(toAskRequest(asked));
+    if (interrupt !== undefined) return readAskResponse(asked, interrupt(toAskRequest(asked)));
   } catch (error) {
     if (!isMissingCheckpointer(error)) throw error;
-    if (onAsk !== undefined) return askNow(asked, onAsk, asker);
-    events.warn(
-      "NOBODY_TO_ASK",
-      'Something has to be approved by a person, and the agent has no way to ask: give createAgent a checkpointer, or mcpMiddleware the option "onAsk".',
-    );
-    return refuseAll(asked, "A person has to approve it, and none can be asked here");
   }
-  return readAskResponse(asked, response);
+  if (onAsk !== undefined) return askNow(asked, onAsk, asker);
+  events.warn(
+    "NOBODY_TO_ASK",
+    'Something has to be approved by a person, and the agent has no way to ask: compile it with a checkpointer, or give the option "onAsk".',
+  );
+  return refuseAll(asked, "A person has to approve it, and none can be asked here");
 }
 
 function isMissingCheckpointer(error: unknown): boolean {

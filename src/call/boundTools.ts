@@ -1,4 +1,4 @@
-import type { GatedTool } from "../catalog/gatedTool.js";
+import type { GatedTool, GatedToolParts } from "../catalog/gatedTool.js";
 import { PROFILES, type SchemaProfile } from "../catalog/profiles.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { ServerSettings } from "../config/settings.js";
@@ -29,8 +29,13 @@ export class BoundTools {
     return tool;
   }
 
+  /** Runs calls of an entry, for the run they are made in, or for someone, with what a person has said. */
+  runner(entry: ToolEntry, asker?: Asker): GatedToolParts["run"] {
+    return runCall(entry, this.#gate, asker);
+  }
+
   /** The tool of an entry whose calls are made for someone, with what a person has said. */
   for(entry: ToolEntry, asker: Asker): GatedTool {
-    return this.of(entry).running(runCall(entry, this.#gate, asker));
+    return this.of(entry).running(this.runner(entry, asker));
   }
 }

@@ -5,12 +5,24 @@ import { onAskSchema } from "./askSchema.js";
 import { budgetShape } from "./hubSchema.js";
 import { parseOptions } from "./parseOptions.js";
 
+/** How tools reach the model that are not pinned; see the option `strategy`. */
+export type Strategy = "promote" | "execute" | "provider";
+
 /** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. */
 export const agentOptionsSchema = z.strictObject({
   /** Names of the servers this agent may use. Default: all of the hub. */
   servers: z.array(z.string()).optional(),
   /** Globs on raw or bound tool names this agent may use. Default: all. */
   tools: z.array(z.string().min(1)).optional(),
+  /**
+   * How tools reach the model that are not pinned. `"promote"`: what a search found is bound. `"execute"`: the bound tools
+   * never change; what was found is run by `execute_mcp_tool`. `"provider"`: they are sent with `defer_loading` and the
+   * provider's own search, for ChatAnthropic and ChatOpenAI with the Responses API; `"promote"` for other models. Default
+   * `"promote"`.
+   */
+  strategy: z.enum(["promote", "execute", "provider"]).optional(),
+  /** Tools sent with `defer_loading` at the most; the rest is found by `search_mcp_tools`. Strategy `"provider"` alone. */
+  maxProviderTools: z.number().int().positive().optional(),
   /** `false`: no listing in the system prompt. Default true. */
   listing: z.boolean().optional(),
   /** `false`: no `search_mcp_tools`. Default true. */
@@ -52,7 +64,9 @@ export type McpAgentOptions = z.input<typeof agentOptionsSchema>;
  * @throws {McpConfigError} for unknown or wrong options.
  */
 export function parseAgentOptions(options: McpAgentOptions, subject: string) {
-  const { servers, tools, listing, search, resourceTools, mentions, placement, commands, chatCommands, onAsk, ...budgets } =
+  const { servers, tools, strategy, maxProviderTools, listing, search, resourceTools, mentions, placement, ...rest } =
     parseOptions(agentOptionsSchema, options, subject);
-  return { servers, tools, listing, search, resourceTools, mentions, placement, commands, chatCommands, onAsk, budgets };
+  const { commands, chatCommands, onAsk, ...budgets } = rest;
+  const shown = { strategy, maxProviderTools, listing, search, resourceTools };
+  return { servers, tools, ...shown, mentions, placement, commands, chatCommands, onAsk, budgets };
 }

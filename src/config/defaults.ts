@@ -24,6 +24,7 @@ export const DEFAULTS = Object.freeze({
   maxResultChars: 100_000,
   maxHopResultChars: 300_000,
   maxArtifactChars: 1_000_000,
+  maxProviderTools: 1_000,
   mentionDeadlineMs: 10_000,
   maxResourceChars: 50_000,
   maxTurnResourceChars: 200_000,

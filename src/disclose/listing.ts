@@ -1,3 +1,4 @@
+import type { Strategy } from "../config/agentOptions.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import { cut, oneLine } from "../catalog/text.js";
 
@@ -22,14 +23,22 @@ export interface ListingInput {
   readonly unavailable: readonly string[];
   /** Characters of the whole block, tags and newlines included. */
   readonly budgetChars: number;
+  /** How tools that are named are used. Default `"promote"`. */
+  readonly strategy?: Strategy | undefined;
   /** Whether a tool that is about to be named may be. Default: all may. */
   readonly mayShow?: ((tool: ToolEntry) => boolean) | undefined;
 }
 
 const OPEN = "<AVAILABLE_MCP_TOOLS>\n";
 const CLOSE = "</AVAILABLE_MCP_TOOLS>";
-const INTRO =
-  "More tools are available from MCP servers. To use one, call search_mcp_tools with the job in plain words or a tool name from this list; what it finds becomes callable.\n";
+const INTROS: Readonly<Record<Strategy, string>> = {
+  promote:
+    "More tools are available from MCP servers. To use one, call search_mcp_tools with the job in plain words or a tool name from this list; what it finds becomes callable.\n",
+  execute:
+    "More tools are available from MCP servers. To use one, call search_mcp_tools with the job in plain words or a tool name from this list; run what it finds with execute_mcp_tool.\n",
+  provider:
+    "More tools are available from MCP servers. Find them with your tool search, by the job or by a name from this list.\n",
+};
 const MAX_LINE_CHARS = 250;
 const MAX_PURPOSE_CHARS = 120;
 const MAX_INSTRUCTION_CHARS = 400;
@@ -47,14 +56,14 @@ const LEAD_CHARS = 2;
  * @returns The block, or `""` when there is nothing to say.
  */
 export function renderListing(input: ListingInput): string {
-  const { servers, connecting, onDemand, unavailable, budgetChars, mayShow = () => true } = input;
+  const { servers, connecting, onDemand, unavailable, budgetChars, strategy = "promote", mayShow = () => true } = input;
   const deferring = servers.filter(({ tools }) => tools.length > 0);
   const hasSearchable = deferring.length + connecting.length + onDemand.length + unavailable.length > 0;
   const instructing = servers.filter(({ instructions }) => instructions !== undefined && instructions.trim() !== "");
   if (!hasSearchable && instructing.length === 0) return "";
 
   const room = new Room(budgetChars - OPEN.length - CLOSE.length - LEAD_CHARS - OVERFLOW_CHARS);
-  const intro = hasSearchable && room.take(INTRO.length) ? INTRO : "";
+  const intro = hasSearchable && room.take(INTROS[strategy].length) ? INTROS[strategy] : "";
   const waiting = [nameLine("Still connecting", connecting, room), nameLine("Not available now", unavailable, room)].join("");
   const lazily = onDemand.map(({ serverName, purpose }) => lazyLine(serverName, purpose, room)).join("");
   const { shown, hidden } = chooseServers(deferring, room);

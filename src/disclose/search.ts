@@ -1,5 +1,7 @@
+import type { Strategy } from "../config/agentOptions.js";
 import { isRecord } from "../config/isRecord.js";
 import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/searchTools.js";
+import { schemaText } from "../catalog/schemaText.js";
 import { cut, oneLine } from "../catalog/text.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
@@ -30,8 +32,13 @@ const MAX_LISTED_CHARS = 8_000;
 const MAX_ROUNDS = 10;
 
 /** Description of `search_mcp_tools` for the model. */
-export const SEARCH_TOOL_DESCRIPTION =
-  "Finds tools of the connected MCP servers and makes them callable. Say what you need in a few words: action, object and " +
+export function searchToolDescription(strategy: Strategy): string {
+  const what = strategy === "execute" ? "shows their arguments; execute_mcp_tool runs them" : "makes them callable";
+  return `Finds tools of the connected MCP servers and ${what}. ${SEARCH_ADVICE}`;
+}
+
+const SEARCH_ADVICE =
+  "Say what you need in a few words: action, object and " +
   'platform, such as "create issue github"; or give the exact name of a tool. One need a query; put several needs in "queries". ' +
   'If nothing fits, search again in other words. "server" alone lists the tools of a server; no arguments lists the servers.';
 
@@ -73,6 +80,7 @@ export async function answerSearch(
   view: View,
   { queries, limit, server }: SearchArguments,
   find: (query: ToolQuery) => Promise<ToolMatches>,
+  strategy: Strategy = "promote",
 ): Promise<SearchAnswer> {
   const serverNames = searchedServers(view, server);
   if (server !== undefined && serverNames.length === 0) {
@@ -93,8 +101,10 @@ export async function answerSearch(
     matches.length === 0
       ? []
       : [
-          `Found ${matches.length} ${matches.length === 1 ? "tool" : "tools"}, callable now by ${matches.length === 1 ? "its name" : "their names"}:`,
-          ...matches.map(matchLine),
+          `Found ${matches.length} ${matches.length === 1 ? "tool" : "tools"}, ${strategy === "execute" ? "to be run with execute_mcp_tool(name, arguments)" : `callable now by ${matches.length === 1 ? "its name" : "their names"}`}:`,
+          ...matches.map((entry) =>
+            strategy === "execute" ? `${matchLine(entry)}\n  arguments: ${schemaText(entry)}` : matchLine(entry),
+          ),
         ];
   return { text: [...found, ...missed].join("\n") + unreachable(view, serverNames), matches };
 }

@@ -4,6 +4,7 @@ import { HumanMessage } from "@langchain/core/messages";
 import type { CatalogDiff } from "../catalog/diff.js";
 import { nameTool } from "../catalog/names.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { Strategy } from "../config/agentOptions.js";
 import type { Budgets, HubSettings } from "../config/settings.js";
 import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
 import { listedNames, renderListing, type ListedServer } from "./listing.js";
@@ -11,6 +12,8 @@ import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.
 import { activationOf, demote, nextAt, pinnedTools, promote } from "./promotion.js";
 import type { ServerView, View } from "./view.js";
 
+/** Name of the tool that runs others, with the strategy `"execute"`. */
+export const EXECUTE_TOOL_NAME = "execute_mcp_tool";
 /** Name of the search tool. */
 export const SEARCH_TOOL_NAME = "search_mcp_tools";
 /** Names of the tools by which the model lists and reads resources. */
@@ -25,6 +28,7 @@ const MAX_NOTES_CHARS = 1_000;
 export interface ThreadSettings {
   readonly budgets: Budgets;
   readonly names: HubSettings["names"];
+  readonly strategy: Strategy;
   /** Whether the listing is shown. */
   readonly listing: boolean;
   /** Whether `search_mcp_tools` is bound. */
@@ -57,6 +61,7 @@ export function showThread(
   const changes = changesSince(view, before, settings);
   const isOutdated =
     before.view !== view.key ||
+    (settings.strategy === "execute") !== Object.hasOwn(before.synthetic, EXECUTE_TOOL_NAME) ||
     Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
     !areAnchored(before.notes, messages) ||
     (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting")) ||
@@ -135,7 +140,7 @@ function firstListing(view: View, settings: ThreadSettings): McpSent {
   const told = Object.fromEntries(
     servers.map((server) => [
       server.serverName,
-      newServer(server, server.settings.defer === undefined ? pinsUnset : !server.settings.defer, 0),
+      newServer(server, server.settings.defer === undefined ? pinsUnset : !server.settings.defer, 0, settings),
     ]),
   );
   return renewListing(view, { ...empty, servers: told }, settings);
@@ -156,15 +161,20 @@ function tell(
     if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
     else {
       const mayPin = sent.pinsUnset && view.definitionChars < settings.budgets.autoDeferChars;
-      servers[serverName] = newServer(server, own.defer === undefined ? mayPin : !own.defer, at);
+      servers[serverName] =
+        settings.strategy === "execute"
+          ? { digest, pinned: false, at, names: [] }
+          : newServer(server, own.defer === undefined ? mayPin : !own.defer, at, settings);
     }
   }
   return withSyntheticTools(view, { ...sent, servers }, at, settings);
 }
 
-function newServer(server: ServerView, pinned: boolean, at: number): McpSent["servers"][string] {
+function newServer(server: ServerView, pinned: boolean, at: number, { strategy }: ThreadSettings): McpSent["servers"][string] {
   const names = (pinned ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
-  return { digest: server.digest, pinned, at, ...(names.length === 0 || names.length > MAX_REMEMBERED ? {} : { names }) };
+  // Where the bound tools never change they are all remembered, also that there are none.
+  const isRemembered = strategy === "execute" || (names.length > 0 && names.length <= MAX_REMEMBERED);
+  return { digest: server.digest, pinned, at, ...(isRemembered ? { names } : {}) };
 }
 
 /** The listing of what is there now, without notes. */
@@ -183,6 +193,7 @@ function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpS
         onDemand: inState("idle").map((serverName) => ({ serverName, purpose: view.settings(serverName).description })),
         unavailable: inState("failed", "needs-auth", "closed"),
         budgetChars: settings.budgets.listingBudgetChars,
+        strategy: settings.strategy,
         mayShow: view.mayShow,
       })
     : "";
@@ -206,9 +217,13 @@ function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"]
 
 /**
  * Binds our own tools from the moment there is something for them: the search tool when something can be searched, the
- * resource tools when a server has resources. They then stay.
+ * resource tools when a server has resources. They then stay. With `"execute"` they are fixed with the first listing.
  */
 function withSyntheticTools(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
+  const isFixed = Object.hasOwn(sent.synthetic, EXECUTE_TOOL_NAME);
+  if (settings.strategy === "execute") return isFixed ? sent : withFixedTools(view, sent, settings);
+  // The thread was begun with the other strategy.
+  if (isFixed) return withSyntheticTools(view, { ...sent, synthetic: {} }, at, settings);
   const isMissing = (name: string): boolean => !Object.hasOwn(sent.synthetic, name);
   const added: string[] = [];
   if (settings.search && isMissing(SEARCH_TOOL_NAME)) {
@@ -220,6 +235,18 @@ function withSyntheticTools(view: View, sent: McpSent, at: number, settings: Thr
   }
   if (added.length === 0) return sent;
   return { ...sent, synthetic: { ...sent.synthetic, ...Object.fromEntries(added.map((name) => [name, at])) } };
+}
+
+/** Our own tools where they never change: what may come is taken into account. */
+function withFixedTools(view: View, sent: McpSent, { search, resourceTools }: ThreadSettings): McpSent {
+  const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
+  const mayHaveResources = isAnyUnknown || view.servers().some(({ hasResources }) => hasResources);
+  const names = [
+    ...(search ? [SEARCH_TOOL_NAME] : []),
+    EXECUTE_TOOL_NAME,
+    ...(resourceTools && mayHaveResources ? RESOURCE_TOOL_NAMES : []),
+  ];
+  return { ...sent, synthetic: Object.fromEntries(names.map((name) => [name, 0])) };
 }
 
 function noteFor(
@@ -270,7 +297,7 @@ function activationChange(
       demoted.push(...names.removed, ...names.changed);
     }
     const remembered = told.servers[server.serverName]?.names;
-    if (remembered === undefined) continue;
+    if (remembered === undefined || settings.strategy === "execute") continue;
     const known = new Set(remembered);
     added.push(...pinnedTools(server, told).filter(({ boundName }) => !known.has(boundName)));
   }

@@ -1,15 +1,15 @@
-import { AIMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, getConfig, interrupt, isCommand, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, getConfig, interrupt } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 
-import { contextOf, originOf } from "../call/boundTool.js";
-import type { RunInfo, RunRoute } from "../callRouter.js";
+import { withoutProtectedKeys } from "../call/protectedKeys.js";
+import { withBlocks } from "../call/systemBlocks.js";
+import { runInfoOf, type RunRoute } from "../callRouter.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
-import { isWrappableClient, type WrappableClient } from "../connect/openWrapped.js";
+import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
-import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
-import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js";
+import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
 /**
  * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
@@ -28,12 +28,7 @@ import { mcpStateSchema, PROTECTED_KEYS, type McpStateUpdate } from "../state.js
  */
 export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
   const parsed = parseAgentOptions(options, "mcpMiddleware options");
-  if (!(hubOrClient instanceof McpHub) && !isWrappableClient(hubOrClient)) {
-    throw new McpConfigError(
-      "mcpMiddleware(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write mcpMiddleware(new McpHub(configuration)).",
-    );
-  }
-  const hub = hubOrClient instanceof McpHub ? hubOrClient : McpHub.wrap(hubOrClient);
+  const hub = McpHub.of(hubOrClient, "mcpMiddleware");
   const disclosure = new Disclosure(hub, parsed);
 
   const middleware = createMiddleware({
@@ -43,7 +38,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     beforeAgent: {
       canJumpTo: ["end"],
       hook: async (state) => {
-        const { update, messages, isAnswered } = await disclosure.start(state, state.messages, interrupt, runInfo());
+        const { update, messages, isAnswered } = await disclosure.start(state, state.messages, interrupt, runInfoOf(getConfig()));
         return {
           ...update,
           ...(messages.length === 0 ? {} : { messages: [...messages] }),
@@ -55,7 +50,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
-      const run = runInfo();
+      const run = runInfoOf(getConfig());
       const plan = await disclosure.prepare(state, request.messages, foreignNames, {
         ...run,
         model,
@@ -64,7 +59,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       const answer = await handler({
         ...request,
         messages: plan.messages,
-        tools: [...request.tools, ...plan.tools],
+        tools: [...request.tools, ...plan.tools, ...plan.providerTools],
         systemMessage: withBlocks(request.systemMessage, [plan.listing, ...plan.resources]),
       });
       // A structured response is no AIMessage; a Command in its place would lose it.
@@ -72,11 +67,11 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       return withUpdate(answer, { ...plan.update, ...(await disclosure.review(answer, plan, state, run)) });
     },
 
-    afterModel: (state) => disclosure.ask(state, state.messages, interrupt, runInfo()),
+    afterModel: (state) => disclosure.ask(state, state.messages, interrupt, runInfoOf(getConfig())),
 
     wrapToolCall: async (request, handler) => {
       const { toolCall, tool, state } = request;
-      const route = await disclosure.route(toolCall, tool !== undefined, state, runInfo());
+      const route = await disclosure.route(toolCall, tool !== undefined, state, runInfoOf(getConfig()));
       const run = async ({ tool: ours, args, after }: RunRoute): Promise<ToolMessage | Command> => {
         const call = args === undefined ? toolCall : { ...toolCall, args };
         const result = await handler({ ...request, tool: ours, toolCall: call });
@@ -103,15 +98,6 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
   return middleware;
 }
 
-/**
- * What a hook runs in. Taken from the run's configuration: what `createAgent` hands to a hook as `runtime.context` is
- * only the part that the middleware's own `contextSchema` names.
- */
-function runInfo(): RunInfo {
-  const config = getConfig() as LangGraphRunnableConfig | undefined;
-  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
-}
-
 /** LangChain's answer to a call of a tool that nobody has: nothing ran. */
 function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boolean {
   return (
@@ -119,46 +105,6 @@ function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boole
   );
 }
 
-/** A system message with more text blocks at its end; a line is left free between each and the text before it. */
-function withBlocks(systemMessage: SystemMessage, texts: readonly string[]): SystemMessage {
-  const written = texts.filter((text) => text !== "");
-  if (written.length === 0) return systemMessage;
-  const isAlone = systemMessage.text === "";
-  const content = written.map((text, index) => ({ type: "text" as const, text: isAlone && index === 0 ? text : `\n\n${text}` }));
-  const blocks = new SystemMessage({ content });
-  return isAlone ? blocks : systemMessage.concat(blocks);
-}
-
 function withUpdate(answer: AIMessage, update: McpStateUpdate): AIMessage | Command {
   return Object.keys(update).length === 0 ? answer : new Command({ update });
-}
-
-/** Other tools may return a `Command`, but not one that writes what only we write, be it in state it sends along. */
-function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage | Command {
-  if (!isCommand(result)) return result;
-  const { graph, resume } = result;
-  const update = cleanUpdate(result.update);
-  const targets = Array.isArray(result.goto) ? result.goto : [result.goto];
-  const cleaned = targets.map(cleanSend);
-  const isSame = update === result.update && cleaned.every((target, index) => target === targets[index]);
-  if (isSame) return result;
-  return new Command({
-    ...(update === undefined ? {} : { update: update as Record<string, unknown> }),
-    ...(result.goto === undefined ? {} : { goto: cleaned as string[] }),
-    ...(graph === undefined ? {} : { graph }),
-    ...(resume === undefined ? {} : { resume }),
-  });
-}
-
-function cleanUpdate(update: unknown): unknown {
-  if (typeof update !== "object" || update === null) return update;
-  const entries: [string, unknown][] = Array.isArray(update) ? (update as [string, unknown][]) : Object.entries(update);
-  if (!entries.some(([key]) => PROTECTED_KEYS.includes(key))) return update;
-  return Object.fromEntries(entries.filter(([key]) => !PROTECTED_KEYS.includes(key)));
-}
-
-function cleanSend<Node>(node: Node): Node | Send {
-  if (!(node instanceof Send)) return node;
-  const args = cleanUpdate(node.args);
-  return args === node.args ? node : new Send(node.node, args);
 }

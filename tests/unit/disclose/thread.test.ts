@@ -11,6 +11,7 @@ const settings = (budgets = {}): ThreadSettings => ({
   budgets: { ...DEFAULTS, ...budgets },
   names: "mcp",
   listing: true,
+  strategy: "promote",
   search: true,
   resourceTools: true,
 });

@@ -17,8 +17,11 @@ const ROOMS = [
   "hubOperations",
   "hub",
   "callRouter",
+  "syntheticTools",
   "disclosure",
   "previewContext",
+  "agentTools",
+  "modelRequest",
   "faces",
 ];
 const FACES = ["middleware", "graph", "chain"];

@@ -1,0 +1,141 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/core/messages";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
+
+import { AgentTools } from "../agentTools.js";
+import { runInfoOf, type ToolCallLike } from "../callRouter.js";
+import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
+import type { WrappableClient } from "../connect/openWrapped.js";
+import { Disclosure } from "../disclosure.js";
+import { McpConfigError } from "../errors.js";
+import { McpHub } from "../hub.js";
+import { callModel, prepareModelRequest, type ModelRequest } from "../modelRequest.js";
+import type { McpStateUpdate, McpThreadState } from "../state.js";
+
+/** State that the nodes read. */
+export type McpGraphState = McpThreadState & { readonly messages: BaseMessage[] };
+
+/** What a node changes. */
+export type McpGraphUpdate = McpStateUpdate & { messages?: BaseMessage[] };
+
+/** Options of {@link createMcpNodes}: those of an agent, and what the agent is made of. */
+export interface McpNodesOptions extends McpAgentOptions {
+  /** Called by the node `callModel`. Not needed where you call the model yourself. */
+  readonly model?: BaseChatModel;
+  /** Tools of the agent's own. They win over MCP tools of the same name. */
+  readonly ownTools?: readonly StructuredToolInterface[];
+  /** Stands before the listing in the system message. */
+  readonly systemPrompt?: string | SystemMessage;
+}
+
+/** The nodes of a graph with MCP tools, and the ways between them. Names are those of {@link createMcpGraph}. */
+export interface McpNodes {
+  /** Opens servers, and takes what the person typed: mentions, commands. The first node of a run. */
+  readonly input: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** Calls the model. */
+  readonly callModel: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** What the model is to be sent, for a node of your own; write `update` and what `complete(answer)` gives to the state. */
+  readonly prepareModelCall: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<ModelRequest>;
+  /** Asks a person about the calls that have to be asked, in one interrupt. Behind every model call. */
+  readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** Runs one call that {@link McpNodes.sendToolCalls} sent, or all calls of the last answer. */
+  readonly tools: (
+    state: McpGraphState & { readonly mcpToolCall?: ToolCallLike },
+    config: LangGraphRunnableConfig,
+  ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
+  /** Behind `input`: to the model, or to the end when the person has been answered. */
+  readonly afterInput: (state: McpGraphState) => "callModel" | typeof END;
+  /** Behind the model: to the policy when it calls tools, else to the end. */
+  readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
+  /** Behind the policy: each call to the node `tools`, so that one that interrupts makes no other run twice. */
+  readonly sendToolCalls: (state: McpGraphState) => Send[];
+}
+
+/**
+ * The nodes of a LangGraph graph of your own that gives a model the tools of MCP servers.
+ *
+ * They do what `mcpMiddleware` does in `createAgent`, and read and write the same state: put `mcpStateFields` into your
+ * `StateSchema`, or `mcpAnnotation.spec` into your `Annotation.Root`. Keys that begin with `_` are written by these nodes
+ * alone: leave them out of the input of a graph that others call.
+ *
+ * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
+ * @throws {McpConfigError} for unknown or wrong options.
+ * @example
+ * const nodes = createMcpNodes(hub, { model });
+ * const graph = new StateGraph(State)
+ *   .addNode("input", nodes.input)
+ *   .addNode("callModel", nodes.callModel)
+ *   .addNode("policy", nodes.policy)
+ *   .addNode("tools", nodes.tools)
+ *   .addEdge(START, "input")
+ *   .addConditionalEdges("input", nodes.afterInput, ["callModel", END])
+ *   .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
+ *   .addConditionalEdges("policy", nodes.sendToolCalls, ["tools"])
+ *   .addEdge("tools", "callModel")
+ *   .compile({ checkpointer });
+ */
+export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions = {}): McpNodes {
+  const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
+  const hub = McpHub.of(hubOrClient, "createMcpNodes");
+  const disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, "createMcpNodes options"));
+  const agentTools = new AgentTools(disclosure, ownTools);
+
+  const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>
+    prepareModelRequest({
+      disclosure,
+      state,
+      messages: state.messages,
+      tools: ownTools,
+      systemPrompt,
+      model,
+      run: runInfoOf(config),
+    });
+
+  const runCall = async (call: ToolCallLike, state: McpGraphState, config: LangGraphRunnableConfig) => {
+    const { result, update } = await agentTools.run(call, state, runInfoOf(config));
+    return ToolMessage.isInstance(result) ? { ...update, messages: [result] } : result;
+  };
+
+  return {
+    input: async (state, config) => {
+      const turn = await disclosure.start(state, state.messages, interrupt, runInfoOf(config));
+      return { ...turn.update, ...(turn.messages.length === 0 ? {} : { messages: [...turn.messages] }) };
+    },
+    prepareModelCall,
+    callModel: async (state, config) => {
+      if (model === undefined) {
+        throw new McpConfigError(
+          'createMcpNodes: the node "callModel" needs the option "model". Or call the model in a node of your own, with prepareModelCall.',
+        );
+      }
+      const request = await prepareModelCall(state, config);
+      const answer = await callModel(model, request, runInfoOf(config));
+      return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
+    },
+    policy: async (state, config) => (await disclosure.ask(state, state.messages, interrupt, runInfoOf(config))) ?? {},
+    tools: async (state, config) => {
+      const { mcpToolCall } = state;
+      if (mcpToolCall === undefined) return Promise.all(openCalls(state).map((call) => runCall(call, state, config)));
+      const result = await runCall(mcpToolCall, state, config);
+      return result instanceof Command ? [result] : result;
+    },
+    afterInput: (state) => (AIMessage.isInstance(state.messages.at(-1)) ? END : "callModel"),
+    afterModel: (state) => (openCalls(state).length > 0 ? "policy" : END),
+    sendToolCalls: (state) => {
+      // What is read in the conversation, and what is attached to it, is not what a tool needs.
+      const { _mcpResources, ...rest } = state;
+      return openCalls(state).map((mcpToolCall) => new Send("tools", { ...rest, mcpToolCall }));
+    },
+  };
+}
+
+/** The tool calls of the last answer that nothing has answered yet. */
+function openCalls({ messages }: McpGraphState): ToolCallLike[] {
+  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  if (last < 0) return [];
+  const answered = new Set(
+    messages.slice(last + 1).flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
+  );
+  return ((messages[last] as AIMessage).tool_calls ?? []).filter(({ id }) => id === undefined || !answered.has(id));
+}
