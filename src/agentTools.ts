@@ -78,7 +78,7 @@ async function invoke(tool: StructuredToolInterface, call: ToolCallLike, { confi
     type: "tool_call" as const,
   };
   const result: unknown = await tool.invoke(toolCall, { ...config, toolCall } as never);
-  if (ToolMessage.isInstance(result) || isCommand(result)) return result as ToolMessage | Command;
+  if (ToolMessage.isInstance(result) || isCommand(result)) return result;
   const content = typeof result === "string" ? result : JSON.stringify(result ?? "");
   return new ToolMessage({ content, name: call.name, tool_call_id: call.id ?? "" });
 }

@@ -171,9 +171,14 @@ export class CallRouter {
     if (ownValue(state._mcpUnbound, call.id) === "ambiguous") return answer(call, AMBIGUOUS);
     const decided = ownValue(state._mcpDecisions, call.id);
     const operation = resourceOperation(call.name, call.args);
-    if (operation !== undefined && decided !== undefined && (decided.type === "reject" || decided.type === "refuse")) {
-      this.#auditRefusal(operation, call, run, decided);
-      return answer(call, refusalText(permissionOf(operation), decided));
+    if (decided !== undefined) {
+      // What was asked about is this very request.
+      const name = operation === undefined ? "" : permissionOf(operation);
+      if (decided.boundName !== name) return answer(call, changedText(call.name));
+      if (decided.type === "reject" || decided.type === "refuse") {
+        this.#auditRefusal(operation!, call, run, decided);
+        return answer(call, refusalText(name, decided));
+      }
     }
     return { kind: "run", tool: toolFor({ ...askerOf(run), ...approvalOf(decided) }), after: () => undefined };
   }
@@ -315,8 +320,7 @@ export class CallRouter {
       return { kind: "answer", text: refusalText(entry.boundName, decided) };
     }
     if (decided.boundName !== entry.boundName || decided.toolHash !== entry.hash) {
-      const text = `${entry.boundName} changed since a person was asked, and was not run. Call it again if it is still needed.`;
-      return { kind: "answer", text };
+      return { kind: "answer", text: changedText(entry.boundName) };
     }
     const asker = { ...askerOf(run), ...approvalOf(decided) };
     return { kind: "run", asker, ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}) };
@@ -349,6 +353,10 @@ function askerOf({ origin, context = {} }: RunInfo): Asker {
 
 function namesakesText(name: string, boundNames: readonly string[]): string {
   return `There is no tool "${oneLine(name, 80)}". Use one of: ${boundNames.slice(0, 10).join(", ")}.`;
+}
+
+function changedText(name: string): string {
+  return `${name} changed since a person was asked, and was not run. Call it again if it is still needed.`;
 }
 
 function refusalText(boundName: string, { type, message }: McpDecisions[string]): string {

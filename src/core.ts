@@ -31,6 +31,6 @@ export { McpHub, type FoundTool } from "./hub.js";
 export type { ArgumentCompletion, CompletionReference, OperationOptions } from "./hubOperations.js";
 export type { PromptArgument } from "./input/commandLine.js";
 export type { McpCommand } from "./input/commands.js";
-export { commandOriginOf, type McpCommandOrigin } from "./input/promptMessages.js";
+export { commandOriginOf, type McpCommandOrigin } from "./input/typed.js";
 export { previewContext, type ContextPreview } from "./previewContext.js";
 export { mcpStateSchema, type CachedMcpResource, type McpActivation, type McpThreadState, type Promotion } from "./state.js";

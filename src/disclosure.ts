@@ -21,7 +21,9 @@ import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/th
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
+import { IS_DENIED, IS_DISABLED, withoutContents } from "./input/threadResources.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
+import { withoutAnswered } from "./input/typed.js";
 import { TurnInput, type InputSettings, type TurnOutcome } from "./input/turnInput.js";
 import { EMPTY_ACTIVATION, mergeActivation, type McpActivation, type McpStateUpdate, type McpThreadState } from "./state.js";
 import { SyntheticTools } from "./syntheticTools.js";
@@ -148,23 +150,34 @@ export class Disclosure {
   /**
    * Begins a run: opens servers, waits for slow ones until the deadline, takes what the person typed, makes the listing of
    * a new thread.
-   *
-   * @param interrupt - LangGraph's; where it is not there or cannot be used, `onAsk` is asked.
+   * What has to be asked of what was typed waits for {@link answered}, which comes before the model is called.
    */
-  async start(
-    state: McpThreadState,
-    messages: readonly BaseMessage[],
-    interrupt: Interrupt | undefined,
-    run: RunInfo = {},
-  ): Promise<TurnOutcome> {
+  async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
-    const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
-    const turn = await this.#input.take({ state, messages, view, asker: run, asking });
+    const turn = await this.#input.take({ state, messages, view, asker: run });
     if (turn.isAnswered) return turn;
     // A message that takes another's place has its id.
     const { update } = showThread(view, state, messages, this.#settings, "turn");
     return { ...turn, update: { ...turn.update, ...update } };
+  }
+
+  /**
+   * Asks a person about what they typed, and carries it out.
+   *
+   * @param interrupt - LangGraph's; where it is not there or cannot be used, `onAsk` is asked.
+   * @returns `undefined` when nothing waits for that.
+   */
+  async answered(
+    state: McpThreadState,
+    messages: readonly BaseMessage[],
+    interrupt: Interrupt | undefined,
+    run: RunInfo = {},
+  ): Promise<TurnOutcome | undefined> {
+    if (state._mcpTyped === undefined || state._mcpTyped === null) return undefined;
+    const view = this.#viewOf(run.context, state);
+    const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
+    return this.#input.answered({ state, messages, view, asker: run }, asking);
   }
 
   /** Prepares a model call: listing, tools, notes. */
@@ -202,7 +215,7 @@ export class Disclosure {
       images: takesImages(model) ? (profile.name === "anthropic" ? ("tool" as const) : ("human" as const)) : ("none" as const),
       maxHopResultChars: this.#settings.budgets.maxHopResultChars,
     };
-    const shown = toRequestMessages(withNotes(withOrphansAnswered(messages, isOurs), sent.notes), placement);
+    const shown = toRequestMessages(withNotes(withOrphansAnswered(withoutAnswered(messages), isOurs), sent.notes), placement);
     const placed = this.#placeResources(view, state, { context }, shown, threadMessages, placement.images);
     const { system: resources, messages: sentMessages } = placed;
     return { listing: sent.listing, resources, tools, providerTools, messages: sentMessages, update, foreignNames, view };
@@ -261,12 +274,13 @@ export class Disclosure {
     threadMessages: readonly BaseMessage[],
     images: ResultPlacement["images"],
   ): PlacedResources {
-    const kept = (_mcpResources?.read ?? []).filter(
-      ({ serverName, uri, isError }) =>
-        isError ||
-        (view.serverNames.includes(serverName) &&
-          this.#hub.permits.decide({ kind: "read", serverName, uri }, asker).kind !== "deny"),
-    );
+    const kept = (_mcpResources?.read ?? []).flatMap((resource) => {
+      const { serverName, uri } = resource;
+      if (view.disabledNames.includes(serverName)) return [withoutContents(resource, IS_DISABLED)];
+      if (!view.serverNames.includes(serverName)) return [];
+      const { kind } = this.#hub.permits.decide({ kind: "read", serverName, uri }, asker);
+      return [kind === "deny" && !resource.isError ? withoutContents(resource, IS_DENIED) : resource];
+    });
     if (kept.length === 0) return { system: [], messages };
     const threadIds = new Set(threadMessages.flatMap(({ id }) => id ?? []));
     return placeResources(kept, messages, threadIds, this.#placement, images);

@@ -118,6 +118,29 @@ const decisionsSchema = z.record(
 /** What a person answered, by tool call id: private state key `_mcpDecisions`, replaced each hop. JSON. */
 export type McpDecisions = z.output<typeof decisionsSchema>;
 
+const wantedResourceSchema = z.object({ serverName: z.string(), uri: z.string() });
+
+const typedSchema = z.object({
+  v: z.literal(1),
+  /** Id of the message. */
+  messageId: z.string().optional(),
+  /** The prompt that it invokes, with what would be sent. */
+  invocation: z
+    .object({ serverName: z.string(), promptName: z.string(), name: z.string(), arguments: z.record(z.string(), z.string()) })
+    .optional(),
+  /** The resources it names. */
+  mentioned: z.array(wantedResourceSchema),
+  /** How many more it names than can be kept. */
+  overflow: z.number().int(),
+  /** The resources that have to be read. */
+  wanted: z.array(wantedResourceSchema),
+  /** What of this a person has to be asked, by permission. */
+  asked: askedSchema,
+});
+
+/** What a person typed that waits for an answer: private state key `_mcpTyped`; `null` when nothing does. JSON. */
+export type McpTyped = z.output<typeof typedSchema>;
+
 const resourceSchema = z.object({
   serverName: z.string(),
   uri: z.string(),
@@ -200,6 +223,7 @@ export interface McpThreadState {
   readonly _mcpUnbound?: McpUnbound | undefined;
   readonly _mcpAsked?: McpAsked | undefined;
   readonly _mcpDecisions?: McpDecisions | undefined;
+  readonly _mcpTyped?: McpTyped | null | undefined;
   readonly _mcpResources?: McpResources | undefined;
   readonly cachedMcpResources?: readonly CachedMcpResource[] | undefined;
   readonly disabledMcpServers?: readonly string[] | undefined;
@@ -212,6 +236,7 @@ export type McpStateUpdate = {
   _mcpUnbound?: McpUnbound;
   _mcpAsked?: McpAsked;
   _mcpDecisions?: McpDecisions;
+  _mcpTyped?: McpTyped | null;
   _mcpResources?: McpResources;
   cachedMcpResources?: CachedMcpResource[];
   disabledMcpServers?: string[];
@@ -223,6 +248,7 @@ export const PROTECTED_KEYS: readonly string[] = [
   "_mcpUnbound",
   "_mcpAsked",
   "_mcpDecisions",
+  "_mcpTyped",
   "_mcpResources",
   "disabledMcpServers",
   "cachedMcpResources",
@@ -243,6 +269,7 @@ export const mcpStateSchema = new StateSchema({
   _mcpUnbound: lastWrite(unboundCallsSchema.optional()),
   _mcpAsked: lastWrite(askedSchema.optional()),
   _mcpDecisions: lastWrite(decisionsSchema.optional()),
+  _mcpTyped: lastWrite(typedSchema.nullish()),
   _mcpResources: lastWrite(resourcesSchema.optional()),
   /** What is attached, for user interfaces. Never read here: what enters the prompt is in `_mcpResources`. */
   cachedMcpResources: lastWrite(z.array(cachedResourceSchema).optional()),

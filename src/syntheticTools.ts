@@ -98,6 +98,7 @@ export class SyntheticTools {
     const parts = {
       requests: hub.requests,
       maxResourceChars: settings.budgets.maxResourceChars,
+      maxArtifactChars: hub.settings.maxArtifactChars,
       viewOf: (config: object) => known ?? viewOf(config),
       load: (view: View, signal: AbortSignal | undefined) => load(view, view.serverNames, signal),
     };

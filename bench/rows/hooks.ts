@@ -95,7 +95,7 @@ async function openThread(urls: readonly string[], policy: PolicyOptions | undef
         : { mcpActivation: mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update.mcpActivation) };
     state = { ...state, ...update, ...activation };
   };
-  apply((await disclosure.start(state, messages, () => undefined)).update);
+  apply((await disclosure.start(state, messages)).update);
   const hop = async (number: number): Promise<number> => {
     const name = `mcp__server${number % SERVERS}__tool_000${number % 10}`;
     const call = { id: "c", name, args: {}, type: "tool_call" as const };

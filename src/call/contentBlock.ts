@@ -14,7 +14,8 @@ export interface BlockReading {
 const NOTHING: BlockReading = { text: "", image: undefined, isWhole: false };
 const MAX_URI_CHARS = 1_000;
 const IMAGE_TYPE = /^image\/(?:png|jpe?g|gif|webp)$/i;
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/* Not one pattern for all of it: that takes a stack as deep as the data is long. */
+const NOT_BASE64 = /[^A-Za-z0-9+/=]|=[^=]|={3}/;
 /** How the data of an image begins, in base64. What it is says the data, not the server. */
 const SIGNATURES = [
   ["iVBORw0KGgo", "image/png"],
@@ -66,7 +67,8 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
 /** Reads data that may be an image; any other is a line of text. */
 export function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
   const compact = typeof data === "string" ? data.replace(/\s+/g, "") : "";
-  const isImage = typeof mimeType === "string" && IMAGE_TYPE.test(mimeType) && compact.length % 4 === 0 && BASE64.test(compact);
+  const isImage =
+    typeof mimeType === "string" && IMAGE_TYPE.test(mimeType) && compact.length % 4 === 0 && !NOT_BASE64.test(compact);
   const type = isImage ? SIGNATURES.find(([signature]) => compact.startsWith(signature))?.[1] : undefined;
   if (type === undefined) return line(describeBinary(data, mimeType, kind));
   return { text: "", image: { type: "image_url", image_url: { url: `data:${type};base64,${compact}` } }, isWhole: true };

@@ -131,6 +131,11 @@ export function defang(text: string): string {
   return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp))/gi, "&lt;");
 }
 
+/** What stands where the middle of a text was. */
+export function cutNotice(totalChars: number): string {
+  return `\n[… ${totalChars} characters in all, the middle is left out …]\n`;
+}
+
 /**
  * Cuts a long text in its middle, with a notice there, so that the result has at most `maxChars` characters.
  *
@@ -138,7 +143,7 @@ export function defang(text: string): string {
  */
 export function cutMiddle(text: string, maxChars: number, totalChars = text.length): string {
   if (text.length <= maxChars) return text;
-  const notice = `\n[… ${totalChars} characters in all, the middle is left out …]\n`;
+  const notice = cutNotice(totalChars);
   const room = Math.max(0, maxChars - notice.length);
   const tail = Math.floor(room * TAIL_SHARE);
   const head = cut(text, room - tail).replace(/…$/, "");

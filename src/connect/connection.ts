@@ -18,7 +18,7 @@ import type { State } from "./connectionState.js";
 import { listPages, type ListKey, type RawList } from "./listPages.js";
 import { ListWatch } from "./listWatch.js";
 import { SideLists, type ListDiff, type SideKey } from "./sideLists.js";
-import { Subscriptions } from "./subscriptions.js";
+import { Subscriptions, type SubscriptionMethod } from "./subscriptions.js";
 import { reopenSeries } from "./reopening.js";
 import type { OpenSession, ServerInfo, Session } from "./session.js";
 import { Traffic } from "./traffic.js";
@@ -62,6 +62,8 @@ export interface ConnectionParts {
   readonly random?: (() => number) | undefined;
 }
 
+/** Longest time that a reading waits for its subscription. */
+const SUBSCRIBE_MS = 1_000;
 /** What is answered does not matter. */
 const anyAnswer = z.looseObject({});
 /** A connection that stood so long is well, even if it brought nothing. */
@@ -114,6 +116,8 @@ export class Connection {
       canList,
       onFailed,
     });
+    const ask = ({ client }: Session, method: SubscriptionMethod, uri: string, timeout: number): Promise<unknown> =>
+      client.request({ method, params: { uri } }, anyAnswer, { timeout });
     this.subscriptions = new Subscriptions({
       isOffered: () => {
         const { state } = this;
@@ -124,11 +128,11 @@ export class Connection {
         return state.kind === "connected" && state.session.announces("subscriptions");
       },
       request: (method, uri) =>
-        this.run(
-          undefined,
-          ({ client }) => client.request({ method, params: { uri } }, anyAnswer, { timeout: parts.settings.requestTimeoutMs }),
-          true,
-        ),
+        this.run(undefined, (session) => ask(session, method, uri, parts.settings.requestTimeoutMs), true),
+      requestBriefly: async (method, uri) => {
+        const { state } = this;
+        if (state.kind === "connected") await ask(state.session, method, uri, SUBSCRIBE_MS);
+      },
     });
   }
 

@@ -8,8 +8,13 @@ export interface SubscriptionsParts {
   readonly isOffered: () => boolean;
   /** Whether what it then says is sure to reach us. */
   readonly isReliable: () => boolean;
-  readonly request: (method: "resources/subscribe" | "resources/unsubscribe", uri: string) => Promise<unknown>;
+  readonly request: (method: SubscriptionMethod, uri: string) => Promise<unknown>;
+  /** The same without taking the place of a call, and with little patience: nothing depends on it. */
+  readonly requestBriefly: (method: SubscriptionMethod, uri: string) => Promise<unknown>;
 }
+
+/** A request about a subscription. */
+export type SubscriptionMethod = "resources/subscribe" | "resources/unsubscribe";
 
 /** So many resources are watched for threads; a further one ends the watch of the one that was read longest ago. */
 const MAX_WATCHED = 200;
@@ -26,19 +31,21 @@ export class Subscriptions {
   readonly #parts: SubscriptionsParts;
   /** Watched because a program asked for it, until it says otherwise. */
   readonly #wanted = new Set<string>();
-  /** Watched because a thread read them. */
-  readonly #watched: LRUCache<string, true>;
+  /** Watched because a thread read them, with the version of each: drawn when the watch began, and at each change. */
+  readonly #watched: LRUCache<string, number>;
   readonly #pending = new Map<string, Promise<unknown>>();
-  readonly #versions = new Map<string, number>();
   #connection = randomUUID();
   #listVersion = 0;
+  /** Never drawn twice, so that what was watched before and is watched again is not taken for unchanged. */
+  #lastVersion = 0;
+  /** The server offered subscriptions and did not take one: nothing of this connection is watched any more. */
+  #isRefused = false;
 
   constructor(parts: SubscriptionsParts) {
     this.#parts = parts;
     this.#watched = new LRUCache({
       max: MAX_WATCHED,
-      dispose: (_watched, uri, reason) => {
-        this.#versions.delete(uri);
+      dispose: (_version, uri, reason) => {
         if (reason === "evict" && !this.#wanted.has(uri)) this.#quietly("resources/unsubscribe", uri);
       },
     });
@@ -57,18 +64,21 @@ export class Subscriptions {
     await this.#parts.request("resources/unsubscribe", uri);
   }
 
-  /** Watches a resource that is about to be read, where the server offers that. Never rejects. */
+  /** Watches a resource that is about to be read, where the server offers that; waits for it no longer than a second. Never rejects. */
   async watch(uri: string): Promise<void> {
-    if (!this.#parts.isOffered() || this.#watched.get(uri) !== undefined) return;
+    if (this.#isRefused || !this.#parts.isOffered() || this.#watched.get(uri) !== undefined) return;
     let pending = this.#pending.get(uri);
     if (pending === undefined) {
       const connection = this.#connection;
       pending = this.#parts
-        .request("resources/subscribe", uri)
-        // A server that offers it and refuses is read as one that does not offer it.
+        .requestBriefly("resources/subscribe", uri)
         .then(
-          () => connection === this.#connection && this.#watched.set(uri, true),
-          () => undefined,
+          () => {
+            if (connection === this.#connection) this.#watched.set(uri, (this.#lastVersion += 1));
+          },
+          () => {
+            if (connection === this.#connection) this.#isRefused = true;
+          },
         )
         .finally(() => this.#pending.delete(uri));
       this.#pending.set(uri, pending);
@@ -79,7 +89,7 @@ export class Subscriptions {
   /** The mark of a resource now, to be kept with what is read after this. */
   mark(uri: string): string {
     const kind = this.#watched.has(uri) ? "watched" : "unwatched";
-    return `${kind}/${this.#connection}/${this.#listVersion}/${this.#versions.get(uri) ?? 0}`;
+    return `${kind}/${this.#connection}/${this.#listVersion}/${this.#watched.peek(uri) ?? 0}`;
   }
 
   /** Whether a resource may be another one than was read under this mark, as far as can be known. */
@@ -87,7 +97,7 @@ export class Subscriptions {
     const [kind, connection, ...versions] = mark.split("/");
     const [, ...now] = this.mark(uri).split("/");
     // What nobody tells of is old only when this very connection said so.
-    if (kind === "unwatched" && connection !== now[0]) return false;
+    if (kind === "unwatched") return connection === now[0] && versions[0] !== now[1];
     return [connection, ...versions].join("/") !== now.join("/");
   }
 
@@ -96,27 +106,35 @@ export class Subscriptions {
     return this.#watched.has(uri) && this.#parts.isReliable();
   }
 
-  /** A notification came. */
+  /** A notification came. It may name a part of what is watched. */
   notified(method: string, params: Readonly<Record<string, unknown>>): void {
     if (method === LIST_CHANGED) this.#listVersion += 1;
     const { uri } = params;
-    if (method === UPDATED && typeof uri === "string" && this.#watched.has(uri)) {
-      this.#versions.set(uri, (this.#versions.get(uri) ?? 0) + 1);
+    if (method !== UPDATED || typeof uri !== "string") return;
+    for (const watched of [...this.#watched.keys()]) {
+      if (isPartOf(uri, watched)) this.#watched.set(watched, (this.#lastVersion += 1));
     }
   }
 
   /** The connection is another one: what a program wants is subscribed again, the rest when it is read. */
   expire(): void {
     this.#connection = randomUUID();
+    this.#isRefused = false;
     this.#pending.clear();
     this.#watched.clear();
     for (const uri of this.#wanted) this.#quietly("resources/subscribe", uri);
   }
 
-  #quietly(method: "resources/subscribe" | "resources/unsubscribe", uri: string): void {
+  #quietly(method: SubscriptionMethod, uri: string): void {
     // Behind whatever calls this: the connection may just be becoming what it is.
     void Promise.resolve()
-      .then(() => this.#parts.request(method, uri))
+      .then(() => this.#parts.requestBriefly(method, uri))
       .catch(() => undefined);
   }
+}
+
+/** True for a URI itself and for what lies below it. */
+function isPartOf(uri: string, whole: string): boolean {
+  if (!uri.startsWith(whole)) return false;
+  return uri.length === whole.length || whole.endsWith("/") || ["/", "?", "#"].includes(uri[whole.length]!);
 }

@@ -155,6 +155,15 @@ export class View {
     return this.serverNames.filter((serverName) => this.server(serverName)?.isBlank !== true);
   }
 
+  /** The servers that this thread has disabled and that may be spoken of. */
+  spokenDisabled(): readonly string[] {
+    return this.disabledNames.filter((serverName) => {
+      const tools = this.catalog.server(serverName)?.tools ?? [];
+      const { isToolVisible } = this.#shared.sight;
+      return tools.length === 0 || isToolVisible === undefined || tools.some(isToolVisible);
+    });
+  }
+
   /** Settings of a server. */
   settings(serverName: string): ServerSettings {
     return this.#shared.settings(serverName);

@@ -46,9 +46,9 @@ export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: M
     .addNode("policy", nodes.policy)
     .addNode("tools", nodes.tools)
     .addEdge(START, "input")
-    .addConditionalEdges("input", nodes.afterInput, ["callModel", END])
+    .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
     .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
-    .addConditionalEdges("policy", nodes.sendToolCalls, ["tools"])
+    .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
     .addEdge("tools", "callModel")
     .compile({ ...(checkpointer === undefined ? {} : { checkpointer }), ...(store === undefined ? {} : { store }) });
 }

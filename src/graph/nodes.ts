@@ -10,6 +10,7 @@ import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
+import type { TurnOutcome } from "../input/turnInput.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../modelRequest.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
 
@@ -37,19 +38,22 @@ export interface McpNodes {
   readonly callModel: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
   /** What the model is to be sent, for a node of your own; write `update` and what `complete(answer)` gives to the state. */
   readonly prepareModelCall: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<ModelRequest>;
-  /** Asks a person about the calls that have to be asked, in one interrupt. Behind every model call. */
+  /** Asks a person about calls, and about what was typed, in one interrupt. Behind every model call. */
   readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
-  /** Runs one call that {@link McpNodes.sendToolCalls} sent, or all calls of the last answer. */
+  /** Runs one call that {@link McpNodes.afterPolicy} sent, or all calls of the last answer. */
   readonly tools: (
     state: McpGraphState & { readonly mcpToolCall?: ToolCallLike },
     config: LangGraphRunnableConfig,
   ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
-  /** Behind `input`: to the model, or to the end when the person has been answered. */
-  readonly afterInput: (state: McpGraphState) => "callModel" | typeof END;
+  /** Behind `input`: to the model, to the policy when a person has to be asked, or to the end when they have been answered. */
+  readonly afterInput: (state: McpGraphState) => "callModel" | "policy" | typeof END;
   /** Behind the model: to the policy when it calls tools, else to the end. */
   readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
-  /** Behind the policy: each call to the node `tools`, so that one that interrupts makes no other run twice. */
-  readonly sendToolCalls: (state: McpGraphState) => Send[];
+  /**
+   * Behind the policy: each call to the node `tools` by itself, so that one that interrupts makes no other run twice; to
+   * the model or to the end when what the person typed was asked about.
+   */
+  readonly afterPolicy: (state: McpGraphState) => Send[] | "callModel" | typeof END;
 }
 
 /**
@@ -69,9 +73,9 @@ export interface McpNodes {
  *   .addNode("policy", nodes.policy)
  *   .addNode("tools", nodes.tools)
  *   .addEdge(START, "input")
- *   .addConditionalEdges("input", nodes.afterInput, ["callModel", END])
+ *   .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
  *   .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
- *   .addConditionalEdges("policy", nodes.sendToolCalls, ["tools"])
+ *   .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
  *   .addEdge("tools", "callModel")
  *   .compile({ checkpointer });
  */
@@ -99,8 +103,8 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
 
   return {
     input: async (state, config) => {
-      const turn = await disclosure.start(state, state.messages, interrupt, runInfoOf(config));
-      return { ...turn.update, ...(turn.messages.length === 0 ? {} : { messages: [...turn.messages] }) };
+      const turn = await disclosure.start(state, state.messages, runInfoOf(config));
+      return updateOf(turn);
     },
     prepareModelCall,
     callModel: async (state, config) => {
@@ -113,21 +117,39 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
       const answer = await callModel(model, request, runInfoOf(config));
       return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
     },
-    policy: async (state, config) => (await disclosure.ask(state, state.messages, interrupt, runInfoOf(config))) ?? {},
+    policy: async (state, config) => {
+      const run = runInfoOf(config);
+      const turn = await disclosure.answered(state, state.messages, interrupt, run);
+      if (turn !== undefined) return updateOf(turn);
+      return (await disclosure.ask(state, state.messages, interrupt, run)) ?? {};
+    },
     tools: async (state, config) => {
       const { mcpToolCall } = state;
       if (mcpToolCall === undefined) return Promise.all(openCalls(state).map((call) => runCall(call, state, config)));
       const result = await runCall(mcpToolCall, state, config);
       return result instanceof Command ? [result] : result;
     },
-    afterInput: (state) => (AIMessage.isInstance(state.messages.at(-1)) ? END : "callModel"),
+    afterInput: (state) => {
+      if (isAnswered(state)) return END;
+      return state._mcpTyped === undefined || state._mcpTyped === null ? "callModel" : "policy";
+    },
     afterModel: (state) => (openCalls(state).length > 0 ? "policy" : END),
-    sendToolCalls: (state) => {
+    afterPolicy: (state) => {
+      const calls = openCalls(state);
+      if (calls.length === 0) return isAnswered(state) ? END : "callModel";
       // What is read in the conversation, and what is attached to it, is not what a tool needs.
-      const { _mcpResources, ...rest } = state;
-      return openCalls(state).map((mcpToolCall) => new Send("tools", { ...rest, mcpToolCall }));
+      return calls.map((mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }));
     },
   };
+}
+
+function updateOf({ update, messages }: TurnOutcome): McpGraphUpdate {
+  return { ...update, ...(messages.length === 0 ? {} : { messages: [...messages] }) };
+}
+
+/** True when the last word is an answer without calls. */
+function isAnswered({ messages }: McpGraphState): boolean {
+  return AIMessage.isInstance(messages.at(-1));
 }
 
 /** The tool calls of the last answer that nothing has answered yet. */

@@ -10,6 +10,7 @@ import {
   type McpDecisions,
   type McpResources,
   type McpSent,
+  type McpTyped,
   type McpUnbound,
 } from "../state.js";
 
@@ -39,5 +40,6 @@ export const mcpAnnotation = Annotation.Root({
   _mcpUnbound: lastWrite<McpUnbound>(),
   _mcpAsked: lastWrite<McpAsked>(),
   _mcpDecisions: lastWrite<McpDecisions>(),
+  _mcpTyped: lastWrite<McpTyped | null>(),
   _mcpResources: lastWrite<McpResources>(),
 });

@@ -46,11 +46,11 @@ export function parseChatCommand(text: string, serverNames: readonly string[], a
  * @param errorOf - Why a server cannot be used, where that may be shown.
  */
 export function describeServers(view: View, allowed: ChatCommands, errorOf: (serverName: string) => string | undefined): string {
-  const names = [...view.spokenServers(), ...view.disabledNames];
+  const names = [...view.spokenServers(), ...view.spokenDisabled()];
   if (names.length === 0) return "There are no MCP servers here.";
   const lines = names.map((serverName) => {
     const isOff = view.disabledNames.includes(serverName);
-    const tools = view.server(serverName)?.tools.length;
+    const tools = view.server(serverName)?.tools.filter(view.mayShow).length;
     const facts = [isOff ? "disabled in this conversation" : view.state(serverName), tools === undefined ? "" : `${tools} tools`];
     const error = allowed === "all" && !isOff ? errorOf(serverName) : undefined;
     return `- ${oneLine(serverName, 64)}: ${facts.filter((fact) => fact !== "").join(", ")}${error === undefined ? "" : ` (${oneLine(error, 500)})`}`;

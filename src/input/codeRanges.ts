@@ -4,7 +4,7 @@ export interface Range {
   readonly end: number;
 }
 
-const FENCE = /^[ \t>]*(`{3,}|~{3,})(.*)$/;
+const FENCE = /^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)$/;
 
 /**
  * Where a text is Markdown code: fenced blocks, and code spans inside a paragraph. Pure, in time linear in the length.
@@ -22,7 +22,7 @@ export function codeRanges(text: string): Range[] {
   for (let start = 0; start < text.length;) {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 ? text.length : newline;
-    const line = text.slice(start, end);
+    const line = text.slice(start, text[end - 1] === "\r" ? end - 1 : end);
     const [, mark, rest] = FENCE.exec(line) ?? [];
     if (fence !== undefined) {
       if (mark !== undefined && mark.startsWith(fence.mark) && rest!.trim() === "") {

@@ -2,6 +2,7 @@ import { nearestOf } from "../config/nearest.js";
 import { isRecord } from "../config/isRecord.js";
 import type { Asker, Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
+import type { View } from "../disclose/view.js";
 import type { PromptArgument } from "./commandLine.js";
 import { promptSlug, serverSlug, slugTable } from "./slugs.js";
 
@@ -62,21 +63,25 @@ export class Commands {
    * The command that is meant by a typed name.
    *
    * @param typed - Without `/`.
-   * @param serverNames - The servers that may be meant.
+   * @param view - What may be meant.
    * @throws {McpMiddlewareError} when the server's prompts cannot be listed.
    */
-  async find(typed: string, serverNames: readonly string[], asker: Asker): Promise<CommandLookup> {
+  async find(typed: string, view: View, asker: Asker): Promise<CommandLookup> {
     const serverName = this.serverOf(typed);
-    if (serverName === undefined || !serverNames.includes(serverName)) {
-      const known = [...this.#servers].filter(([, name]) => serverNames.includes(name)).map(([slug]) => `${PREFIX}${slug}__…`);
+    if (serverName === undefined || !view.serverNames.includes(serverName)) {
+      const spoken = view.spokenServers();
+      const known = [...this.#servers].filter(([, name]) => spoken.includes(name)).map(([slug]) => `${PREFIX}${slug}__…`);
       return { kind: "unknown", similar: nearestOf(`${headOf(typed)}__…`, known, MAX_SIMILAR) };
     }
+    // Where lists are denied nothing is sent; where they are asked, what was typed is looked up and nothing else told.
+    const mayList = this.#parts.permits.decide({ kind: "list", serverName }, asker).kind;
+    if (mayList === "deny") return { kind: "unknown", similar: [] };
     const listed = this.#commandsOf(serverName, await this.#parts.requests.lookUp(serverName, "prompts", asker.signal));
     const commands = listed.filter((command) => this.#mayKnow(command, asker));
     const folded = commands.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
     const command = commands.find(({ name }) => name === typed) ?? (folded.length === 1 ? folded[0] : undefined);
     if (command !== undefined) return { kind: "found", command };
-    const names = commands.map(({ name }) => name);
+    const names = mayList === "allow" ? commands.map(({ name }) => name) : [];
     const near = [...names.filter((name) => name.startsWith(typed)), ...nearestOf(typed, names, MAX_SIMILAR)];
     return { kind: "unknown", similar: [...new Set(near.length === 0 ? names : near)].slice(0, MAX_SIMILAR) };
   }

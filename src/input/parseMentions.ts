@@ -10,14 +10,15 @@ export interface Mention extends Range {
 export const MAX_URI_CHARS = 4_096;
 
 /* What stands before the `@` of an e-mail address, of a path, or of one that is escaped. Scripts without spaces are not words here. */
-const JOINED = /[\p{L}\p{N}_+\-%/\\@&#$~]$/u;
+const JOINED = /[\p{L}\p{M}\p{N}_+\-%/\\@&#$~]$/u;
 const WITHOUT_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]$/u;
 const QUOTES: Readonly<Record<string, string>> = { '"': '"', "'": "'", "“": "”" };
 const CLOSERS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 const OPENERS = "([{";
 /* Never part of a URI that is written without quotes; the last ones end a sentence in scripts without spaces. */
-// eslint-disable-next-line no-control-regex
-const ENDS = /[\s\u0000-\u001F\u007F<>"`“”，。；！？、）」』】》]/;
+
+const ENDS = /[\s\p{Cc}\p{Cf}<>"`|“”»，。；！？、）」』】》]/u;
+const POSSESSIVE = /^['’]s$/;
 const TRAILING = ".,;:!?'*…’";
 
 /**
@@ -102,6 +103,7 @@ function uriEnd(text: string, start: number): number {
     const last = end - 1;
     if (last < start) return start;
     if (TRAILING.includes(text[last]!)) end = last;
+    else if (POSSESSIVE.test(text.slice(Math.max(start, end - 2), end))) end -= 2;
     else if (open.at(-1)?.at === last) {
       open.pop();
       end = last;

@@ -4,19 +4,9 @@ import { readBlock } from "../call/contentBlock.js";
 import { fairShare } from "../call/requestMessages.js";
 import { cutMiddle, defang, type ImageBlock } from "../call/result.js";
 import { isRecord } from "../config/isRecord.js";
-import type { McpCommand } from "./commands.js";
+import { attachmentsOf, COMMAND_ORIGIN, textsOf, type McpCommandOrigin } from "./typed.js";
 import { MAX_IMAGE_CHARS, MAX_IMAGES } from "./resourceContents.js";
 
-/** Where a message comes from that took the place of a command: `additional_kwargs.mcpCommand`. JSON. */
-export interface McpCommandOrigin {
-  readonly serverName: string;
-  readonly promptName: string;
-  readonly arguments: Readonly<Record<string, string>>;
-  /** What the person typed. */
-  readonly text: string;
-}
-
-const ORIGIN = "mcpCommand";
 const MAX_MESSAGES = 50;
 
 /**
@@ -33,8 +23,7 @@ const MAX_MESSAGES = 50;
  */
 export function toPromptMessages(
   result: Readonly<Record<string, unknown>>,
-  { serverName, promptName }: McpCommand,
-  args: Readonly<Record<string, string>>,
+  { serverName, promptName, arguments: args }: Pick<McpCommandOrigin, "serverName" | "promptName" | "arguments">,
   typed: HumanMessage,
   maxChars: number,
 ): BaseMessage[] {
@@ -43,14 +32,16 @@ export function toPromptMessages(
     .slice(0, MAX_MESSAGES);
   const readings = sent
     .map(({ role, content }) => readMessage(role, content, serverName))
-    .filter(({ text, images }) => text !== "" || images.length > 0);
+    .filter(({ text, images }) => text.trim() !== "" || images.length > 0);
   if (readings.length === 0) return [];
   const lengths = readings.map(({ text }) => text.length);
   const share = lengths.reduce((sum, length) => sum + length, 0) > maxChars ? fairShare(lengths, maxChars) : maxChars;
-  const origin: McpCommandOrigin = { serverName, promptName, arguments: args, text: typed.text };
-  const base = { additional_kwargs: { [ORIGIN]: origin } };
-  // A conversation begins with the person, as providers want it.
-  const leading = readings[0]!.isAssistant ? [new HumanMessage({ ...base, content: typed.text })] : [];
+  const [command = ""] = textsOf(typed);
+  const origin: McpCommandOrigin = { serverName, promptName, arguments: args, text: command };
+  const base = { additional_kwargs: { [COMMAND_ORIGIN]: origin } };
+  // A conversation begins with the person, and it is they who speak last: providers want both.
+  const leading = readings[0]!.isAssistant ? [new HumanMessage({ ...base, content: command })] : [];
+  const trailing = readings.at(-1)!.isAssistant ? [new HumanMessage({ ...base, content: command })] : [];
   let imagesLeft = MAX_IMAGES;
   const messages: BaseMessage[] = readings.map(({ isAssistant, text, images }) => {
     const shown = cutMiddle(text, share);
@@ -59,16 +50,14 @@ export function toPromptMessages(
     imagesLeft -= pictures.length;
     return new HumanMessage({ ...base, content: contentOf(shown, pictures) });
   });
-  const all = [...leading, ...messages];
-  const attached = typeof typed.content === "string" ? [] : typed.content.filter(({ type }) => type !== "text");
+  const all = [...leading, ...messages, ...trailing];
+  const attached = attachmentsOf(typed);
   if (attached.length > 0) attach(all, attached);
-  if (typed.id !== undefined) all[0]!.id = typed.id;
+  const [first] = all as [BaseMessage];
+  if (typed.id !== undefined) first.id = typed.id;
+  if (typed.name !== undefined) first.name = typed.name;
+  first.additional_kwargs = { ...typed.additional_kwargs, [COMMAND_ORIGIN]: origin };
   return all;
-}
-
-/** Where a message comes from, when it took the place of a command. */
-export function commandOriginOf(message: BaseMessage): McpCommandOrigin | undefined {
-  return message.additional_kwargs[ORIGIN] as McpCommandOrigin | undefined;
 }
 
 interface MessageReading {

@@ -1,5 +1,8 @@
+import { setMaxListeners } from "node:events";
+
 import type { Asker } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
+import { oneLine } from "../catalog/text.js";
 import { linkSignal } from "../connect/abort.js";
 import { McpConnectionError, McpPolicyError } from "../errors.js";
 import { failureText } from "./failureText.js";
@@ -32,30 +35,32 @@ export async function readMentions(
   askerOf: (resource: WantedResource) => Asker,
   { mentionDeadlineMs, maxResourceChars }: { readonly mentionDeadlineMs: number; readonly maxResourceChars: number },
 ): Promise<Reading[]> {
-  return Promise.all(
+  if (wanted.length === 0) return [];
+  const outer = askerOf(wanted[0]!).signal;
+  const { signal, abort, unlink } = linkSignal(outer ?? new AbortController().signal);
+  // One for all of them, each with listeners of its own.
+  setMaxListeners(0, signal);
+  const late = new McpConnectionError("REQUEST_TIMEOUT", `Reading took longer than mentionDeadlineMs (${mentionDeadlineMs}).`);
+  const timer = setTimeout(() => abort(late), mentionDeadlineMs);
+  const reading = Promise.all(
     wanted.map(async ({ serverName, uri }): Promise<Reading> => {
-      const asker = askerOf({ serverName, uri });
-      const { signal, abort, unlink } = linkSignal(asker.signal ?? new AbortController().signal);
-      const late = new McpConnectionError(
-        "REQUEST_TIMEOUT",
-        `Reading took longer than mentionDeadlineMs (${mentionDeadlineMs}).`,
-        {
-          serverName,
-        },
-      );
-      const timer = setTimeout(() => abort(late), mentionDeadlineMs);
       try {
-        const { result, mark } = await requests.readWatched({ ...asker, signal, serverName, uri });
+        const { result, mark } = await requests.readWatched({ ...askerOf({ serverName, uri }), signal, serverName, uri });
         return { serverName, uri, mark, kind: "read", excerpt: excerptOf(result, uri, maxResourceChars) };
       } catch (error) {
-        asker.signal?.throwIfAborted();
+        outer?.throwIfAborted();
         // A refusal stands; nobody is asked again in every turn.
         const mark = McpPolicyError.isInstance(error) ? "" : requests.markOf(serverName, uri);
-        return { serverName, uri, mark, kind: "failed", why: failureText(error, "this resource", HAS_NO_RESOURCES) };
-      } finally {
-        clearTimeout(timer);
-        unlink();
+        const why =
+          error === late
+            ? `Server "${oneLine(serverName, 64)}" did not answer in time.`
+            : failureText(error, "this resource", HAS_NO_RESOURCES);
+        return { serverName, uri, mark, kind: "failed", why };
       }
     }),
   );
+  return reading.finally(() => {
+    clearTimeout(timer);
+    unlink();
+  });
 }

@@ -1,7 +1,7 @@
 import { readBinary } from "../call/contentBlock.js";
 import { fairShare } from "../call/requestMessages.js";
-import { cutMiddle, defang } from "../call/result.js";
-import { oneLine } from "../catalog/text.js";
+import { cutMiddle, cutNotice, defang } from "../call/result.js";
+import { cut, oneLine } from "../catalog/text.js";
 import { isRecord } from "../config/isRecord.js";
 
 /** What is kept of a resource that was read: as much of its text as can be shown, and its images. */
@@ -9,7 +9,7 @@ export interface ResourceExcerpt {
   readonly parts: readonly {
     readonly uri: string;
     readonly mimeType: string | undefined;
-    /** Head and tail of a long text. */
+    /** Clean; of a very long text head and tail. */
     readonly text: string;
     readonly totalChars: number;
   }[];
@@ -24,7 +24,7 @@ const MAX_PARTS = 20;
 export const MAX_IMAGES = 10;
 /** Characters of an image: about 5 MB, which is what providers take. */
 export const MAX_IMAGE_CHARS = 7_000_000;
-const MAX_URI_CHARS = 1_000;
+const MAX_URI_CHARS = 500;
 const TEXT_TYPE = /^(?:text\/|application\/(?:.*\+)?(?:json|xml|yaml|javascript))/i;
 
 /**
@@ -40,7 +40,7 @@ export function excerptOf(result: Readonly<Record<string, unknown>>, uri: string
   const parts = contents.slice(0, MAX_PARTS).map((content) => {
     const mimeType = typeof content["mimeType"] === "string" ? content["mimeType"] : undefined;
     const text = textOf(content, mimeType, images);
-    const kept = text.length > 2 * maxChars ? text.slice(0, maxChars) + text.slice(text.length - maxChars) : text;
+    const kept = text.length > 2 * maxChars ? halved(text, maxChars) : defang(text);
     return { uri: typeof content["uri"] === "string" ? content["uri"] : uri, mimeType, text: kept, totalChars: text.length };
   });
   return { parts, images, leftOut: contents.length - parts.length };
@@ -60,6 +60,12 @@ function textOf({ text, blob }: Record<string, unknown>, mimeType: string | unde
   if (images.length >= MAX_IMAGES) return "[One more image, not shown]";
   images.push(image.image_url.url);
   return "[Image, shown apart from this text]";
+}
+
+/** Head and tail of a very long text, with a notice between them. */
+function halved(text: string, maxChars: number): string {
+  const tail = defang(text.slice(text.length - maxChars));
+  return `${defang(text.slice(0, maxChars))}${cutNotice(text.length)}${tail}`;
 }
 
 /** Text that was sent as data. */
@@ -84,23 +90,23 @@ export function excerptChars({ parts }: ResourceExcerpt): number {
  * @param maxChars - Characters of all of it, tags included, as long as the tags alone fit.
  */
 export function renderResource(serverName: string, uri: string, excerpt: ResourceExcerpt, maxChars: number): string {
-  const { parts, leftOut } = excerpt;
-  if (parts.length === 0) return block(serverName, uri, undefined, "(It is empty.)");
-  const more = leftOut === 0 ? "" : `\n${block(serverName, uri, undefined, `[${leftOut} more contents, not shown]`)}`;
-  const tags = parts.map((part) => block(serverName, part.uri, part.mimeType, "").length + 1);
-  const room = Math.max(0, maxChars - more.length - tags.reduce((sum, chars) => sum + chars, 0));
-  const texts = parts.map(({ text }) => defang(text));
-  const total = texts.reduce((sum, text) => sum + text.length, 0);
+  if (excerpt.parts.length === 0) return block(serverName, uri, undefined, "(It is empty.)");
+  const tags = excerpt.parts.map((part) => block(serverName, part.uri, part.mimeType, "").length + 1);
+  // Tags take half of the room at the most; the first content is always shown.
+  let left = maxChars / 2;
+  const shown = excerpt.parts.filter((_part, index) => (left -= tags[index]!) >= 0 || index === 0);
+  const hidden = excerpt.leftOut + excerpt.parts.length - shown.length;
+  const more = hidden === 0 ? "" : `\n${block(serverName, uri, undefined, `[${hidden} more contents, not shown]`)}`;
+  const room = Math.max(0, maxChars - more.length - tags.slice(0, shown.length).reduce((sum, chars) => sum + chars, 0));
+  const total = shown.reduce((sum, { text }) => sum + text.length, 0);
   const share =
     total > room
       ? fairShare(
-          texts.map(({ length }) => length),
+          shown.map(({ text }) => text.length),
           room,
         )
       : room;
-  const blocks = parts.map((part, index) =>
-    block(serverName, part.uri, part.mimeType, cutMiddle(texts[index]!, share, part.totalChars)),
-  );
+  const blocks = shown.map((part) => block(serverName, part.uri, part.mimeType, cutMiddle(part.text, share, part.totalChars)));
   return blocks.join("\n") + more;
 }
 
@@ -120,5 +126,6 @@ function block(serverName: string, uri: string, mimeType: string | undefined, bo
 
 /** Untrusted text that cannot end an attribute. */
 function attribute(text: string, maxChars: number): string {
-  return oneLine(text, maxChars).replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const escaped = oneLine(text, maxChars).replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return cut(escaped, maxChars);
 }

@@ -53,6 +53,8 @@ const LISTS = ["resources", "resourceTemplates"] as const;
 export interface ResourceToolParts {
   readonly requests: Requests;
   readonly maxResourceChars: number;
+  /** Characters of images of one result. */
+  readonly maxArtifactChars: number;
   /** What the run may see. */
   readonly viewOf: (config: object) => View;
   /** Opens servers that are not known yet, and waits a while. */
@@ -108,7 +110,7 @@ function answering(name: string, parts: ResourceToolParts, asker: Asker | undefi
   };
 }
 
-const readResource: Run = async ({ server, uri }, { requests, maxResourceChars }, view, asker) => {
+const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, maxArtifactChars }, view, asker) => {
   if (typeof server !== "string" || typeof uri !== "string" || uri === "") {
     return {
       serverName: "",
@@ -119,7 +121,10 @@ const readResource: Run = async ({ server, uri }, { requests, maxResourceChars }
   if (!view.serverNames.includes(server)) return unknownServer(server, view);
   const result = await requests.readResource({ ...asker, serverName: server, uri });
   const excerpt = excerptOf(result, uri, maxResourceChars);
-  return { serverName: server, text: renderResource(server, uri, excerpt, maxResourceChars), images: excerpt.images };
+  const text = renderResource(server, uri, excerpt, maxResourceChars);
+  const imageChars = excerpt.images.reduce((sum, image) => sum + image.length, 0);
+  if (imageChars <= maxArtifactChars) return { serverName: server, text, images: excerpt.images };
+  return { serverName: server, text: `${text}\n[Its images are too large to be shown.]` };
 };
 
 const listResources: Run = async ({ server, page }, { requests, load }, view, asker) => {

@@ -21,6 +21,13 @@ export interface ResourceTurn {
   readonly messageIds: ReadonlySet<string>;
 }
 
+/** Why a resource is not shown whose server the thread has disabled. */
+export const IS_DISABLED = "Its server is disabled in this conversation.";
+/** Why a resource is not shown that was read before. */
+export const IS_DENIED = "The policy does not allow this resource.";
+
+/** Characters of all images of a thread together, about 15 MB. */
+const MAX_IMAGE_CHARS_OF_ALL = 20_000_000;
 /** Why a resource is shown no more. */
 const LEFT_OUT = "It is not shown any more: other resources need the room. Mention it again if it is needed.";
 
@@ -40,13 +47,14 @@ export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn,
     const reading = readings.get(key);
     const resource = reading === undefined ? old : readAs(reading, old, share);
     if (resource === undefined) return;
-    const ids = new Set(resource.messageIds.filter((id) => messageIds.has(id)));
+    // An edited message names what it names now.
+    const ids = new Set(resource.messageIds.filter((id) => messageIds.has(id) && id !== messageId));
     if (messageId !== undefined && isMentioned.has(key)) ids.add(messageId);
     if (ids.size > 0) kept.set(key, { ...resource, messageIds: [...ids] });
   };
   for (const resource of before) take(keyOf(resource), resource);
   for (const key of isMentioned) if (!kept.has(key)) take(key, undefined);
-  return withinLimits([...kept.values()], isMentioned, limits);
+  return withinLimits([...kept.values()], isMentioned, (key) => readings.has(key), limits);
 }
 
 /** What readers of the state are told. */
@@ -55,10 +63,15 @@ export function cachedView(resources: readonly ThreadResource[]): CachedMcpResou
     serverName,
     uri,
     ...(mimeType === undefined ? {} : { mimeType }),
-    chars: block.length + (failure?.length ?? 0),
+    chars: block.length + (failure ?? "").length,
     images: images.length,
     isError,
   }));
+}
+
+/** A resource as it is shown while what was read of it may not be. */
+export function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: string): ThreadResource {
+  return { serverName, uri, messageIds, block: renderFailure(serverName, uri, why), images: [], isError: true, mark: "" };
 }
 
 /** Identifies a resource: equal URIs of two servers are two resources. */
@@ -91,24 +104,49 @@ function readAs(reading: Reading, old: ThreadResource | undefined, maxChars: num
   }
   if (old === undefined || old.isError)
     return { ...base, block: renderFailure(serverName, uri, reading.why), images: [], isError: true };
-  // What was read before is better than nothing. Unless it was refused, it is tried again in the next turn.
+  // What was read before is better than nothing. It is tried again when it changes again or is mentioned.
   const why = `It may have changed, and could not be read again. ${reading.why} What follows was read before.`;
-  return { ...old, failure: renderFailure(serverName, uri, why), mark: mark === "" ? "" : old.mark };
+  return { ...old, failure: renderFailure(serverName, uri, why), mark };
 }
 
+/** Keeps number and size of all within the limits. What was read in this turn goes last. */
 function withinLimits(
   resources: readonly ThreadResource[],
   isMentioned: ReadonlySet<string>,
+  isRead: (key: string) => boolean,
   { maxCachedResources, maxTurnResourceChars }: ResourceLimits,
 ): ThreadResource[] {
   let over = resources.length - maxCachedResources;
   const kept = resources.filter((resource) => over <= 0 || isMentioned.has(keyOf(resource)) || (over -= 1) < 0);
-  let chars = kept.reduce((sum, { block }) => sum + block.length, 0);
-  return kept.map((resource) => {
-    if (chars <= maxTurnResourceChars || resource.isError || isMentioned.has(keyOf(resource))) return resource;
-    const { serverName, uri, messageIds } = resource;
-    const block = renderFailure(serverName, uri, LEFT_OUT);
-    chars += block.length - resource.block.length;
-    return { serverName, uri, messageIds, block, images: [], isError: true, mark: "" };
-  });
+  const byAge = [
+    ...kept.filter((resource) => !isMentioned.has(keyOf(resource))),
+    ...kept.filter((resource) => isMentioned.has(keyOf(resource)) && !isRead(keyOf(resource))),
+  ];
+  let chars = kept.reduce((sum, resource) => sum + charsOf(resource), 0);
+  const leaving = new Set<ThreadResource>();
+  for (const resource of byAge) {
+    if (chars <= maxTurnResourceChars) break;
+    if (resource.isError) continue;
+    leaving.add(resource);
+    chars -= charsOf(resource);
+  }
+  return withinImages(kept.map((resource) => (leaving.has(resource) ? withoutContents(resource, LEFT_OUT) : resource)));
+}
+
+/** Keeps the images of all within what a request can hold: the newest stay. */
+function withinImages(resources: readonly ThreadResource[]): ThreadResource[] {
+  let left = MAX_IMAGE_CHARS_OF_ALL;
+  return resources
+    .toReversed()
+    .map((resource) => {
+      left -= resource.images.reduce((sum, image) => sum + image.length, 0);
+      if (left >= 0 || resource.images.length === 0) return resource;
+      const failure = renderFailure(resource.serverName, resource.uri, "Its images are not shown: there are too many.");
+      return { ...resource, images: [], failure };
+    })
+    .reverse();
+}
+
+function charsOf({ block, failure = "" }: ThreadResource): number {
+  return block.length + failure.length;
 }

@@ -9,6 +9,7 @@ import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.
 import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
 import { McpHub } from "../hub.js";
+import type { TurnOutcome } from "../input/turnInput.js";
 import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
 /**
@@ -37,14 +38,12 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 
     beforeAgent: {
       canJumpTo: ["end"],
-      hook: async (state) => {
-        const { update, messages, isAnswered } = await disclosure.start(state, state.messages, interrupt, runInfoOf(getConfig()));
-        return {
-          ...update,
-          ...(messages.length === 0 ? {} : { messages: [...messages] }),
-          ...(isAnswered ? { jumpTo: "end" as const } : {}),
-        };
-      },
+      hook: async (state) => toHookResult(await disclosure.start(state, state.messages, runInfoOf(getConfig()))),
+    },
+
+    beforeModel: {
+      canJumpTo: ["end"],
+      hook: async (state) => toHookResult(await disclosure.answered(state, state.messages, interrupt, runInfoOf(getConfig()))),
     },
 
     wrapModelCall: async (request, handler) => {
@@ -94,8 +93,22 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     },
   });
   // Each hook is a node of the graph; without a policy nobody is ever asked.
-  if (!hub.settings.isGoverned) delete middleware.afterModel;
+  if (!hub.settings.isGoverned) {
+    delete middleware.afterModel;
+    delete middleware.beforeModel;
+  }
   return middleware;
+}
+
+/** What a turn begins with, as a hook returns it: a person who has been answered needs no model. */
+function toHookResult(turn: TurnOutcome | undefined) {
+  if (turn === undefined) return undefined;
+  const { update, messages, isAnswered } = turn;
+  return {
+    ...update,
+    ...(messages.length === 0 ? {} : { messages: [...messages] }),
+    ...(isAnswered ? { jumpTo: "end" as const } : {}),
+  };
 }
 
 /** LangChain's answer to a call of a tool that nobody has: nothing ran. */

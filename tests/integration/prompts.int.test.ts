@@ -170,6 +170,70 @@ describe("commands", () => {
     ]);
   });
 
+  it("are answered outside of what the model is sent", async () => {
+    const http = await serve({ ...TRIAGE, promptMessages: {} });
+    const { say } = talk(hubOf({ tracker: { url: http.url } }));
+    await say("hello");
+    await say("/mcp__tracker__My_Prompt");
+    await say("/mcp");
+    const { calls, messages } = await say("and now?");
+    expect(calls[0]!.messages.map(({ text }) => text)).toEqual(["hello", "ok", "and now?"]);
+    expect(messages).toHaveLength(8);
+  });
+
+  it("are typed in the first text of a message, and keep what else it holds", async () => {
+    const http = await serve(TRIAGE);
+    const { run } = talk(hubOf({ tracker: { url: http.url } }));
+    const content = [
+      { type: "text", text: "/mcp__tracker__triage high" },
+      { type: "text", text: "an attachment" },
+    ];
+    const { messages } = await run({ messages: [{ type: "human", content, name: "ann", additional_kwargs: { tenant: "t" } }] });
+    expect(messages[0]).toMatchObject({ name: "ann", additional_kwargs: { tenant: "t", mcpCommand: { promptName: "triage" } } });
+    expect(messages[0]!.content).toEqual([{ type: "text", text: "Triage as high" }, content[1]]);
+  });
+
+  it("take a mention that no argument is left for as a mention alone", async () => {
+    const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
+    const { say } = talk(hubOf({ tracker: { url: http.url } }));
+    const { blocks, messages } = await say("/mcp__tracker__My_Prompt @tracker:a://1");
+    expect([messages[0]!.text, blocks.length]).toEqual(["mine", 1]);
+  });
+
+  it("name nothing that may not be known", async () => {
+    const http = await serve(TRIAGE);
+    const listless = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:list:tracker"] } });
+    expect((await talk(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
+    const strict = talk(hubOf({ tracker: { url: http.url, permission: "strict" } }));
+    expect((await strict.say("/mcp__tracker__nope")).last).toBe("There is no command /mcp__tracker__nope.");
+    const blank = hubOf(
+      { docs: { url: (await serve()).url }, secret: { url: http.url } },
+      { policy: { deny: ["mcp:call:secret:*"] } },
+    );
+    const { say } = talk(blank);
+    for (const text of ["/mcp", "/mcp disable", "/mcp disable x", "/mcp__secre__x"])
+      expect((await say(text)).last).not.toContain("secret");
+  });
+
+  it("send what was approved, whatever the server lists by then", async () => {
+    const prompts = [
+      {
+        name: "pay",
+        arguments: [
+          { name: "to", required: true },
+          { name: "amount", required: true },
+        ],
+      },
+    ];
+    const http = await serve({ prompts, promptMessages: { pay: [said("paid")] } });
+    const { say, answer } = talk(hubOf({ bank: { url: http.url, permission: "strict" } }));
+    await say("/mcp__bank__pay 7 1000");
+    prompts[0]!.arguments.reverse();
+    await http.announcePrompts();
+    expect((await answer({ type: "approve" })).messages[0]!.text).toBe("paid");
+    expect(http.stats.gets).toEqual([{ name: "pay", args: { to: "7", amount: "1000" } }]);
+  });
+
   it("are ordinary text where they are off, and inside of a sentence", async () => {
     const http = await serve(TRIAGE);
     const hub = hubOf({ tracker: { url: http.url } });
@@ -273,8 +337,10 @@ describe("/mcp", () => {
     expect((await state())["disabledMcpServers"]).toEqual(["docs"]);
     // Listing, search, calls, resources.
     const { calls, messages, blocks } = await say("look");
-    expect(calls[0]!.system).not.toContain("docs");
-    expect(blocks).toEqual([]);
+    expect(calls[0]!.system).not.toContain("mcp__docs");
+    expect(blocks).toEqual([
+      '<MCP_RESOURCE server="docs" uri="a://1">\n<error>Its server is disabled in this conversation.</error>\n</MCP_RESOURCE>',
+    ]);
     const answers = answersOf(messages);
     expect(answers["s"]!.text).not.toContain("docs");
     expect(answers["c"]!.text).toContain('The tool "mcp__docs__look" is not available.');
@@ -284,10 +350,15 @@ describe("/mcp", () => {
       "Server docs is disabled in this conversation. Type /mcp enable docs to use it.",
     );
     expect((await say("@docs:a://1 @docs:a://2")).blocks.at(-1)).toContain(
-      '<error>Server "docs" is disabled in this conversation.</error>',
+      "<error>Its server is disabled in this conversation.</error>",
     );
     expect((await say("/mcp enable docs")).last).toBe("Server docs is enabled in this conversation.");
-    expect((await say("@docs:a://1")).calls[0]!.system).toContain("mcp__docs__look");
+    const back = await say("hello again");
+    expect(back.calls[0]!.system).toContain("mcp__docs__look");
+    expect(back.blocks.map((block) => block.split("\n")[1])).toEqual([
+      "one",
+      "<error>It was not read, for its server is disabled in this conversation. Mention it again when that is enabled.</error>",
+    ]);
     expect((await state())["disabledMcpServers"]).toEqual([]);
     // Other threads never noticed.
     expect((await talk(hub).say("hello")).calls[0]!.system).toContain("mcp__docs__look");

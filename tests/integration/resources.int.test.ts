@@ -3,11 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { Command, MemorySaver } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 
-import { McpHub, previewContext, type McpHubOptions } from "../../src/index.js";
+import { createAgent, createMiddleware } from "langchain";
+
+import { McpHub, mcpMiddleware, previewContext, type McpHubOptions } from "../../src/index.js";
 import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
-import { answersOf, calling } from "../support/agents.js";
+import { answersOf, calling, scripted } from "../support/agents.js";
 import { until } from "../support/servers.js";
 import { talk } from "../support/talk.js";
 
@@ -223,6 +227,29 @@ describe("mentions", () => {
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(['<error>Server "docs" did not answer in time.</error>']);
   });
 
+  it("wait for no subscription, and read without it", async () => {
+    const http = await serve({
+      resources: { "a://1": { text: "one" }, "a://2": { text: "two" } },
+      subscribe: true,
+      hangSubscribe: true,
+    });
+    const hub = hubOf({ docs: { url: http.url } });
+    const { say } = talk(hub);
+    expect((await say("@docs:a://1 @docs:a://2")).blocks.map(page)).toEqual(["one", "two"]);
+    expect(hub.status()[0]).toMatchObject({ state: "connected" });
+  });
+
+  it("count block by block, and not in what nobody typed", async () => {
+    const http = await serve({ resources: { "a://1": { text: "one" } } });
+    const { run } = talk(hubOf({ docs: { url: http.url } }));
+    const text = (value: string) => ({ type: "text", text: value });
+    const { blocks } = await run({ messages: [{ type: "human", content: [text("see"), text("@docs:a://1"), text("please")] }] });
+    expect(blocks.map(page)).toEqual(["one"]);
+    const made = { type: "human", content: "Summary: @docs:a://2", additional_kwargs: { lc_source: "summarization" } };
+    await run({ messages: [{ type: "human", content: "go on" }, made] });
+    expect(http.stats.reads).toEqual({ "a://1": 1 });
+  });
+
   it("open a server that is opened on demand", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const { say } = talk(hubOf({ docs: { url: http.url } }, { startup: "lazy" }));
@@ -369,13 +396,56 @@ describe("policy on mentions", () => {
     expect(http.stats.reads).toEqual({});
   });
 
+  it("takes an answer for no other resource, whatever is asked by then", async () => {
+    const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
+    const hub = hubOf({ docs: { url: http.url } }, { policy: { ask: ["mcp:read:docs:a://1"] } });
+    const { say, answer } = talk(hub);
+    expect((await say("@docs:a://1 @docs:a://2")).asked?.actionRequests.map(({ target }) => target)).toEqual(["a://1"]);
+    hub.setPolicy({ ask: ["mcp:read:docs:a://2"] });
+    const { blocks } = await answer({ type: "approve" });
+    expect(blocks.map(page)).toEqual([
+      "one",
+      "<error>A person has to approve it: a person has to approve it, and was not asked.</error>",
+    ]);
+    expect(http.stats.reads).toEqual({ "a://1": 1 });
+  });
+
+  it("keeps an answer good when something else of the thread changes, and in another process", async () => {
+    const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } }, subscribe: true });
+    const checkpointer = new MemorySaver();
+    const first = hubOf({ docs: { url: http.url, permission: "strict" } });
+    const here = talk(first, { checkpointer });
+    await here.say("@docs:a://1");
+    await here.answer({ type: "approve" });
+    const updates: string[] = [];
+    first.on("resourceUpdated", ({ uri }) => updates.push(uri));
+    expect((await here.say("@docs:a://2")).asked?.actionRequests).toHaveLength(1);
+    await http.announceResource("a://1");
+    await until(() => updates.length > 0);
+    const there = talk(hubOf({ docs: { url: http.url, permission: "strict" } }), { checkpointer });
+    expect((await there.answer({ type: "approve" })).blocks.map(page)).toEqual(["one", "two"]);
+    // What changed is asked about in the turn that finds it.
+    expect((await there.say("go on")).asked?.actionRequests.map(({ target }) => target)).toEqual(["a://1"]);
+  });
+
+  it("forgets what was typed when the person types something else in place of an answer", async () => {
+    const http = await serve({ resources });
+    const { say, state } = talk(hubOf({ docs: { url: http.url } }, { policy }));
+    await say("@docs:a://asked");
+    expect((await say("never mind")).blocks).toEqual([]);
+    expect((await state())["_mcpTyped"]).toBeNull();
+    expect(http.stats.reads).toEqual({});
+  });
+
   it("shows no more of what is denied meanwhile", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const { say } = talk(hub);
     expect((await say("@docs:a://free")).blocks).toHaveLength(1);
     hub.setPolicy({ deny: ["mcp:read:docs:*"] });
-    expect((await say("and now?")).blocks).toEqual([]);
+    expect((await say("and now?")).blocks.map(page)).toEqual(["<error>The policy does not allow this resource.</error>"]);
+    hub.setPolicy({ default: "allow" });
+    expect((await say("and again?")).blocks.map(page)).toEqual(["free"]);
   });
 
   it("knows no server that the run may not know", async () => {
@@ -505,6 +575,42 @@ describe("the resource tools", () => {
     expect(answers["b"]!.text).toContain("\none\n");
     expect(answers["c"]!.text).toContain("A person rejected this call");
     expect(http.stats).toMatchObject({ reads: { "a://1": 1 }, calls: 0 });
+  });
+
+  it("take an answer for no other server", async () => {
+    const [a, b] = await Promise.all([
+      serve({ resources: { "a://1": { text: "of a" } } }),
+      serve({ resources: { "a://1": { text: "of b" } } }),
+    ]);
+    const hub = hubOf({ a: { url: a.url, permission: "strict" }, b: { url: b.url, permission: "strict" } });
+    const turned = createMiddleware({
+      name: "turned",
+      afterModel: (state) => {
+        const last = state.messages.at(-1) as AIMessage;
+        if ((last.tool_calls?.length ?? 0) === 0) return undefined;
+        return {
+          messages: [
+            new AIMessage({
+              id: last.id!,
+              content: "",
+              tool_calls: [{ ...last.tool_calls![0]!, args: { server: "b", uri: "a://1" } }],
+            }),
+          ],
+        };
+      },
+    });
+    const agent = createAgent({
+      model: scripted(read("1", { server: "a", uri: "a://1" }), "done"),
+      // The later middleware's hook runs first: ours has then been asked, and the call is turned behind it.
+      middleware: [turned, mcpMiddleware(hub)] as never,
+      checkpointer: new MemorySaver(),
+    });
+    const config = { configurable: { thread_id: "1" } };
+    const invoke = (input: unknown) => agent.invoke(input as never, config as never) as Promise<{ messages: BaseMessage[] }>;
+    await invoke({ messages: "go" });
+    const { messages } = await invoke(new Command({ resume: { decisions: [{ type: "approve" }] } }));
+    expect(answersOf(messages)["1"]!.text).toContain("changed since a person was asked");
+    expect([a.stats.reads, b.stats.reads]).toEqual([{}, {}]);
   });
 
   it("read nothing that is denied or was not asked for", async () => {

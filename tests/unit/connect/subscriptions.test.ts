@@ -5,13 +5,15 @@ const LIST_CHANGED = "notifications/resources/list_changed";
 
 function watching(options: { readonly isOffered?: boolean; readonly isReliable?: boolean; readonly refuse?: boolean } = {}) {
   const sent: string[] = [];
+  const request = async (method: string, uri: string): Promise<void> => {
+    sent.push(`${method.slice("resources/".length)} ${uri}`);
+    if (options.refuse === true) throw new Error("no");
+  };
   const subscriptions = new Subscriptions({
     isOffered: () => options.isOffered ?? true,
     isReliable: () => options.isReliable ?? true,
-    request: async (method, uri) => {
-      sent.push(`${method.slice("resources/".length)} ${uri}`);
-      if (options.refuse === true) throw new Error("no");
-    },
+    request,
+    requestBriefly: request,
   });
   return { subscriptions, sent };
 }
@@ -24,12 +26,32 @@ describe("Subscriptions", () => {
     expect(sent).toEqual(["subscribe a"]);
     const mark = subscriptions.mark("a");
     expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([false, true]);
-    subscriptions.notified(UPDATED, { uri: "b" });
+    subscriptions.notified(UPDATED, { uri: "ab" });
     subscriptions.notified(UPDATED, {});
     expect(subscriptions.isMarked("a", mark)).toBe(false);
     subscriptions.notified(UPDATED, { uri: "a" });
     expect(subscriptions.isMarked("a", mark)).toBe(true);
     expect(subscriptions.isMarked("a", subscriptions.mark("a"))).toBe(false);
+  });
+
+  it("marks what a part of was updated", async () => {
+    const { subscriptions } = watching();
+    await subscriptions.watch("dir://a");
+    const mark = subscriptions.mark("dir://a");
+    subscriptions.notified(UPDATED, { uri: "dir://ab" });
+    expect(subscriptions.isMarked("dir://a", mark)).toBe(false);
+    subscriptions.notified(UPDATED, { uri: "dir://a/x" });
+    expect(subscriptions.isMarked("dir://a", mark)).toBe(true);
+  });
+
+  it("takes nothing for unchanged that was not watched for a while", async () => {
+    const { subscriptions } = watching();
+    await subscriptions.watch("a");
+    const mark = subscriptions.mark("a");
+    await subscriptions.unsubscribe("a");
+    expect(subscriptions.isMarked("a", mark)).toBe(true);
+    await subscriptions.watch("a");
+    expect(subscriptions.isMarked("a", mark)).toBe(true);
   });
 
   it("marks all when the list changed, also what is not watched", async () => {
@@ -55,9 +77,11 @@ describe("Subscriptions", () => {
   });
 
   it("takes a server that refuses as one that does not offer it", async () => {
-    const { subscriptions } = watching({ refuse: true });
+    const { subscriptions, sent } = watching({ refuse: true });
     await subscriptions.watch("a");
+    await subscriptions.watch("b");
     expect(subscriptions.isWatched("a")).toBe(false);
+    expect(sent).toEqual(["subscribe a"]);
     await expect(subscriptions.subscribe("a")).rejects.toThrow("no");
   });
 

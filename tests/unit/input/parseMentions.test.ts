@@ -23,6 +23,7 @@ describe("parseMentions", () => {
     ["first.last+x@docs:a.example", ""],
     ["é@docs:a://b", ""],
     ["𝒳@docs:a://b", ""],
+    ["jose\u0301@docs:a://b", ""],
     ["https://host/@docs:a://b", ""],
     ["\\@docs:a://b", ""],
     ["@@docs:a://b", ""],
@@ -60,6 +61,10 @@ describe("parseMentions", () => {
     ["@docs:a://b,@docs:c", "docs a://b", "docs c"],
     ["@docs:a%20b", "docs a%20b"],
     ["@docs:...", ""],
+    ["@docs:a://b's text", "docs a://b"],
+    ["«@docs:a://b»", "docs a://b"],
+    ["|@docs:a://b|", "docs a://b"],
+    ["@docs:a://b\u200b", "docs a://b"],
     // Brackets
     ["(@docs:a://b)", "docs a://b"],
     ["(see @docs:a://b(1).md)", "docs a://b(1).md"],
@@ -99,6 +104,8 @@ describe("parseMentions", () => {
     ["````\n```\n@docs:a://b\n````\n@docs:c", "docs c"],
     ["```\n@docs:a://b", ""],
     ["> ```\n> @docs:a://b\n> ```", ""],
+    ["```\r\n@docs:a://b\r\n\r\n@docs:c\r\n```\r\n@docs:d", "docs d"],
+    ["1. ```\n   x\n\n   @docs:a://b\n   ```", ""],
     ["```not` a fence @docs:a://b", "docs a://b"],
   ])("reads %j", (text, ...expected) => {
     expect(uris(text)).toEqual(expected.filter((uri) => uri !== ""));

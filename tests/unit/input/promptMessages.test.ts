@@ -1,15 +1,15 @@
 import { HumanMessage } from "@langchain/core/messages";
 
-import type { McpCommand } from "../../../src/input/commands.js";
-import { commandOriginOf, toPromptMessages } from "../../../src/input/promptMessages.js";
+import { toPromptMessages } from "../../../src/input/promptMessages.js";
+import { commandOriginOf } from "../../../src/input/typed.js";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const COMMAND: McpCommand = { name: "mcp__docs__p", arguments: [], source: "mcp", serverName: "docs", promptName: "p" };
+const COMMAND = { serverName: "docs", promptName: "p", arguments: { x: "1" } };
 const typed = (content: HumanMessage["content"] = "/mcp__docs__p x=1"): HumanMessage =>
   new HumanMessage({ content, id: "typed" });
 const text = (role: string, value: string) => ({ role, content: { type: "text", text: value } });
 const make = (messages: unknown, message = typed(), maxChars = 10_000) =>
-  toPromptMessages({ messages }, COMMAND, { x: "1" }, message, maxChars);
+  toPromptMessages({ messages }, COMMAND, message, maxChars);
 
 describe("toPromptMessages", () => {
   it("takes the place of the command and says where it is from", () => {
@@ -49,10 +49,11 @@ describe("toPromptMessages", () => {
     expect(answer!.content).toBe("[An image, not shown]");
   });
 
-  it("begins with the person even where the prompt does not", () => {
+  it("begins and ends with the person even where the prompt does not", () => {
     expect(make([text("assistant", "hello")]).map((message) => [message.type, message.text, message.id])).toEqual([
       ["human", "/mcp__docs__p x=1", "typed"],
       ["ai", "hello", undefined],
+      ["human", "/mcp__docs__p x=1", undefined],
     ]);
   });
 

@@ -59,6 +59,11 @@ describe("renderResource", () => {
     expect(block).toContain("[… 50000008 characters in all, the middle is left out …]");
   });
 
+  it("says that the middle is gone also where little of a long text can be seen", () => {
+    const block = render([{ text: `a${"\u200b".repeat(50_000)}b` }], 1_000);
+    expect(block).toContain("[… 50002 characters in all, the middle is left out …]");
+  });
+
   it("shows a limited number of contents", () => {
     const block = render(Array.from({ length: 25 }, (_, index) => ({ text: String(index) })));
     expect(block.match(/<MCP_RESOURCE /g)).toHaveLength(21);
@@ -139,6 +144,11 @@ describe("afterTurn", () => {
     expect(shown(afterTurn([], turn("1", [reading("a", "A"), other]), LIMITS))).toEqual(["a A 1", "a other 1"]);
   });
 
+  it("takes an edited message at what it names now", () => {
+    const first = afterTurn([], turn("1", [reading("a", "A"), reading("b", "B")]), LIMITS);
+    expect(shown(afterTurn(first, turn("1", [reading("c", "C")]), LIMITS))).toEqual(["c C 1"]);
+  });
+
   it("drops what no message of the thread names any more", () => {
     const first = afterTurn([], turn("1", [reading("a", "A")]), LIMITS);
     expect(afterTurn(first, turn("2", [], { messageIds: new Set(["2"]) }), LIMITS)).toEqual([]);
@@ -149,15 +159,13 @@ describe("afterTurn", () => {
   it("keeps what was read before when it cannot be read again, and says so once", () => {
     const first = afterTurn([], turn("1", [reading("a", "A", "old")]), LIMITS);
     const failed = afterTurn(first, turn("2", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS);
-    expect(failed).toMatchObject([{ block: first[0]!.block, isError: false, mark: "old" }]);
+    expect(failed).toMatchObject([{ block: first[0]!.block, isError: false, mark: "new" }]);
     expect(failed[0]!.failure).toContain(
       "<error>It may have changed, and could not be read again. It is gone. What follows was read before.</error>",
     );
-    expect(afterTurn(failed, turn("3", [failing("a", "It is gone.")], { mentioned: [] }), LIMITS)).toEqual(failed);
+    expect(afterTurn(failed, turn("3", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS)).toEqual(failed);
     const back = afterTurn(failed, turn("4", [reading("a", "A2")], { mentioned: [] }), LIMITS);
     expect(back[0]).not.toHaveProperty("failure");
-    // A refusal stands.
-    expect(afterTurn(first, turn("2", [failing("a", "No.", "")], { mentioned: [] }), LIMITS)).toMatchObject([{ mark: "" }]);
   });
 
   it("shows what was never read as an error", () => {
@@ -203,6 +211,55 @@ describe("afterTurn", () => {
     expect(a!.block).toContain("Mention it again if it is needed.");
     expect(b).toEqual(first[1]);
     expect(c!.block).toContain("zzz");
+  });
+});
+
+describe("limits that hold", () => {
+  const wild = (uri: string): Reading => ({
+    ...reading(uri, ""),
+    kind: "read",
+    excerpt: excerptOf(
+      {
+        contents: Array.from({ length: 20 }, () => ({
+          uri: '"'.repeat(1_000),
+          mimeType: "<".repeat(1_000),
+          text: "x".repeat(5_000),
+        })),
+      },
+      uri,
+      50_000,
+    ),
+  });
+
+  it("count tags, and what is mentioned again", () => {
+    const limits = { maxResourceChars: 50_000, maxTurnResourceChars: 200_000, maxCachedResources: 32 };
+    const block = renderResource(
+      "docs",
+      "a",
+      wild("a").kind === "read" ? (wild("a") as never)["excerpt"] : (undefined as never),
+      6_250,
+    );
+    expect(block.length).toBeLessThanOrEqual(6_250);
+    let resources: ThreadResource[] = [];
+    for (let round = 1; round < 6; round += 1) {
+      const readings = Array.from({ length: 6 }, (_, index) => wild(`${round}-${index}`));
+      const mentioned = [...resources, ...readings];
+      resources = afterTurn(resources, turn("1", readings, { mentioned }), limits);
+      const chars = resources.filter(({ isError }) => !isError).reduce((sum, { block }) => sum + block.length, 0);
+      expect(chars).toBeLessThanOrEqual(200_000);
+    }
+  });
+
+  it("count the images of all", () => {
+    const blob = PNG.slice(0, 80) + "A".repeat(5_999_920);
+    const large = (uri: string): Reading => ({
+      ...reading(uri, ""),
+      kind: "read",
+      excerpt: excerptOf({ contents: [{ mimeType: "image/png", blob }] }, uri, 1_000),
+    });
+    const resources = afterTurn([], turn("1", ["a", "b", "c", "d"].map(large)), { ...LIMITS, maxCachedResources: 9 });
+    expect(resources.map(({ images }) => images.length)).toEqual([0, 1, 1, 1]);
+    expect(resources[0]!.failure).toContain("Its images are not shown");
   });
 });
 

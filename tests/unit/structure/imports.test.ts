@@ -25,6 +25,8 @@ const ROOMS = [
   "faces",
 ];
 const FACES = ["middleware", "graph", "chain"];
+/** Entry points: named exports, nothing else. */
+const ENTRIES = ["index.ts", "core.ts", "graph.ts", "chain.ts", "testing.ts"];
 /** May be imported from everywhere, and import nothing but each other. */
 const SHARED = ["errors", "events", "state"];
 
@@ -47,21 +49,18 @@ function importsOf(file: string): { readonly packages: string[]; readonly own: s
 }
 
 describe("imports", () => {
-  it.each(files.filter((file) => !["index.ts", "core.ts"].includes(file)))(
-    "%s imports from its own room and rooms before it only",
-    (file) => {
-      const room = roomOf(file);
-      for (const target of importsOf(file).own) {
-        const targetRoom = roomOf(target);
-        if (SHARED.includes(targetRoom)) continue;
-        expect(SHARED).not.toContain(room);
-        expect(ROOMS.indexOf(targetRoom)).toBeGreaterThanOrEqual(0);
-        expect(`${targetRoom} <= ${room}: ${ROOMS.indexOf(targetRoom) <= ROOMS.indexOf(room)}`).toBe(
-          `${targetRoom} <= ${room}: true`,
-        );
-      }
-    },
-  );
+  it.each(files.filter((file) => !ENTRIES.includes(file)))("%s imports from its own room and rooms before it only", (file) => {
+    const room = roomOf(file);
+    for (const target of importsOf(file).own) {
+      const targetRoom = roomOf(target);
+      if (SHARED.includes(targetRoom)) continue;
+      expect(SHARED).not.toContain(room);
+      expect(ROOMS.indexOf(targetRoom)).toBeGreaterThanOrEqual(0);
+      expect(`${targetRoom} <= ${room}: ${ROOMS.indexOf(targetRoom) <= ROOMS.indexOf(room)}`).toBe(
+        `${targetRoom} <= ${room}: true`,
+      );
+    }
+  });
 
   it("only the middleware imports langchain, and nothing at run time imports the adapter", () => {
     for (const file of files) {

@@ -1,5 +1,0 @@
-export * from "../core.js";
-export type { ModelRequest, RequestTool } from "../modelRequest.js";
-export { createMcpGraph, McpGraphSchema, type McpGraphOptions } from "./createMcpGraph.js";
-export { createMcpNodes, type McpGraphState, type McpGraphUpdate, type McpNodes, type McpNodesOptions } from "./nodes.js";
-export { mcpAnnotation, mcpStateFields } from "./state.js";
