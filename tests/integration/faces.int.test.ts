@@ -1,0 +1,168 @@
+import { MultiServerMCPClient } from "@langchain/mcp-adapters";
+
+import { McpHub, type McpWrapOptions } from "../../src/index.js";
+import { serveHttp } from "../fixtures/servers/http.mjs";
+import { calling } from "../support/agents.js";
+import { FACES } from "../support/faces.js";
+
+const TOOLS = [
+  { name: "get_page", description: "Reads a page of the wiki", annotations: { readOnlyHint: true } },
+  { name: "put_page", description: "Writes a page of the wiki" },
+  { name: "drop_wiki", description: "Deletes everything" },
+].map((tool) => ({ ...tool, inputSchema: { type: "object", properties: { page: { type: "string" } }, required: ["page"] } }));
+const SERVER = {
+  name: "wiki",
+  noBase: true,
+  tools: TOOLS,
+  resources: { "wiki://home": { text: "welcome" }, "wiki://secret": { text: "secret" } },
+  prompts: [{ name: "review", arguments: [{ name: "page", required: true }] }],
+  promptMessages: {
+    review: ({ page }: { page: string }) => [{ role: "user", content: { type: "text", text: `Review ${page}` } }],
+  },
+};
+const POLICY = { deny: ["mcp:call:wiki:drop_wiki", "mcp:read:wiki:*secret"], ask: ["mcp:call:wiki:put_page"] };
+const SETTINGS: McpWrapOptions = { policy: POLICY, autoDeferChars: 0, startupDeadlineMs: 20_000, warnings: "silent" };
+
+async function use(
+  kind: string,
+  run: (hub: McpHub, stats: Awaited<ReturnType<typeof serveHttp>>["stats"]) => Promise<void>,
+): Promise<void> {
+  const http = await serveHttp({ ...SERVER });
+  const client =
+    kind === "wrapped" ? new MultiServerMCPClient({ mcpServers: { wiki: { transport: "http", url: http.url } } }) : undefined;
+  const hub =
+    client === undefined ? new McpHub({ ...SETTINGS, mcpServers: { wiki: { url: http.url } } }) : McpHub.wrap(client, SETTINGS);
+  try {
+    await run(hub, http.stats);
+  } finally {
+    await hub.close();
+    await client?.close();
+    await http.close();
+  }
+}
+
+const call = (id: string, name: string, args: object = { page: "home" }) =>
+  calling({ id, name, args: args as Record<string, unknown> });
+
+describe.each(["managed", "wrapped"])("%s servers", (kind) => {
+  describe.each(Object.entries(FACES))("in %s", (_name, makeFace) => {
+    it("disclose, find, promote and call", () =>
+      use(kind, async (hub, stats) => {
+        const { say, sent } = makeFace(hub, [
+          call("1", "search_mcp_tools", { query: "read a page" }),
+          call("2", "mcp__wiki__get_page"),
+          "done",
+        ]);
+        const { answers, last } = await say("read it");
+        expect(sent[0]![0]!.text).toContain("<AVAILABLE_MCP_TOOLS>");
+        expect(sent[0]![0]!.text).not.toContain("drop_wiki");
+        expect(new Set(sent.map(([system]) => system!.text)).size).toBe(1);
+        expect(answers["1"]!.text).toContain("mcp__wiki__get_page");
+        expect(answers["2"]!.text).toContain('"called":"get_page"');
+        expect([last, stats.callsByTool]).toEqual(["done", { get_page: 1 }]);
+      }));
+
+    it("call what was not bound, mend and refuse", () =>
+      use(kind, async (hub, stats) => {
+        const calls = [
+          call("1", "mcp__wiki__get_page"),
+          call("2", "get_page"),
+          call("3", "mcp__wiki__drop_wiki"),
+          call("4", "mcp__wiki__get_page", {}),
+        ];
+        const { answers } = await makeFace(hub, calls).say("go");
+        expect(Object.values(answers).map(({ status }) => status)).toEqual(["success", "success", "error", "error"]);
+        expect(answers["3"]!.text).toContain("is not available");
+        expect(answers["4"]!.text).toContain("page");
+        expect(stats.callsByTool).toEqual({ get_page: 2 });
+      }));
+
+    it("ask once before anything of a hop runs, and do what was answered", () =>
+      use(kind, async (hub, stats) => {
+        const hop = calling(
+          { id: "1", name: "mcp__wiki__put_page", args: { page: "a" } },
+          { id: "2", name: "mcp__wiki__put_page", args: { page: "b" } },
+          { id: "3", name: "mcp__wiki__get_page", args: { page: "c" } },
+        );
+        const { answers, asked } = await makeFace(hub, [hop, "done"]).say("go", ({ actionRequests }) =>
+          actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
+        );
+        expect(asked?.actionRequests.map(({ callId, args }) => [callId, args])).toEqual([
+          ["1", { page: "a" }],
+          ["2", { page: "b" }],
+        ]);
+        expect(answers["1"]!.text).toContain('"page":"a"');
+        expect(answers["2"]!.text).toContain("A person rejected this call");
+        expect(stats.callsByTool).toEqual({ put_page: 1, get_page: 1 });
+      }));
+
+    it("attach resources and run commands", () =>
+      use(kind, async (hub, stats) => {
+        const { say, sent } = makeFace(hub, []);
+        await say("read @wiki:wiki://home and @wiki:wiki://secret");
+        expect(sent[0]![0]!.text).toContain('<MCP_RESOURCE server="wiki" uri="wiki://home">\nwelcome\n</MCP_RESOURCE>');
+        expect(sent[0]![0]!.text).toContain("The policy does not allow this resource.");
+        expect(stats.reads).toEqual({ "wiki://home": 1 });
+        const { messages } = await say("/mcp__wiki__review page=home");
+        expect(messages.at(-2)!.text).toBe("Review home");
+        expect(sent).toHaveLength(2);
+        const usage = await say("/mcp__wiki__review");
+        expect(usage.last).toContain('"page" is missing.');
+        await say("/mcp disable wiki");
+        expect(sent).toHaveLength(2);
+        await say("hello");
+        expect(sent[2]![0]?.text ?? "").not.toContain("mcp__wiki");
+        expect(sent[2]!.at(-1)!.text).toBe("hello");
+      }));
+
+    it("run tools by execute_mcp_tool, with the policy of the tool inside", () =>
+      use(kind, async (hub, stats) => {
+        const execute = (id: string, name: string, args: unknown) => call(id, "execute_mcp_tool", { name, arguments: args });
+        const { say, sent } = makeFace(
+          hub,
+          [
+            call("1", "search_mcp_tools", { query: "read a page" }),
+            execute("2", "mcp__wiki__get_page", { page: "home" }),
+            execute("3", "mcp__wiki__get_page", '{"page":"text"}'),
+            execute("4", "mcp__wiki__get_page", {}),
+            execute("5", "mcp__wiki__drop_wiki", { page: "x" }),
+            execute("6", "get_page", { page: "x" }),
+            call("7", "execute_mcp_tool", {}),
+            "done",
+          ],
+          { strategy: "execute" },
+        );
+        const { answers } = await say("go");
+        expect(answers["1"]!.text).toContain(
+          'arguments: {"type":"object","properties":{"page":{"type":"string"}},"required":["page"]}',
+        );
+        expect(answers["2"]!.text).toContain('"called":"get_page"');
+        expect(answers["3"]!.text).toContain('"page":"text"');
+        expect(answers["4"]!.text).toContain('Its arguments: {"type":"object"');
+        expect(answers["5"]!.text).toContain('The tool "mcp__wiki__drop_wiki" is not available.');
+        expect(answers["6"]!.text).toBe('There is no tool "get_page". Use one of: mcp__wiki__get_page.');
+        expect(answers["7"]!.text).toContain('Give the "name" of a tool');
+        expect(stats.callsByTool).toEqual({ get_page: 2 });
+        expect(new Set(sent.map(([system]) => system!.text)).size).toBe(1);
+      }));
+
+    it("ask about the tool inside of execute_mcp_tool, and run what was edited", () =>
+      use(kind, async (hub, stats) => {
+        const hop = calling(
+          { id: "1", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "a" } } },
+          { id: "2", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "b" } } },
+        );
+        const { answers, asked } = await makeFace(hub, [hop, "done"], { strategy: "execute" }).say("go", () => [
+          { type: "edit", editedAction: { args: { page: "edited" } } },
+          { type: "reject" },
+        ]);
+        expect(asked?.actionRequests.map(({ name, toolName, args, callId }) => [name, toolName, args, callId])).toEqual([
+          ["mcp__wiki__put_page", "put_page", { page: "a" }, "1"],
+          ["mcp__wiki__put_page", "put_page", { page: "b" }, "2"],
+        ]);
+        expect(answers["1"]!.text).toContain('"page":"edited"');
+        expect(answers["2"]!.text).toContain("A person rejected this call");
+        expect(stats.callsByTool).toEqual({ put_page: 1 });
+      }));
+  });
+});
