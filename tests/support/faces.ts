@@ -34,10 +34,10 @@ export const FACES: Readonly<Record<string, MakeFace>> = {
       createAgent({ model, middleware: [mcpMiddleware(hub, options) as unknown as AgentMiddleware], checkpointer } as never),
     ),
   createMcpGraph: (hub, answers, options) =>
-    overGraph(answers, (model, checkpointer) => createMcpGraph(hub, { ...options, model: model as never, checkpointer })),
+    overGraph(answers, (model, checkpointer) => createMcpGraph(hub, { ...options, model: model, checkpointer })),
   "nodes of a graph of one's own": (hub, answers, options) =>
     overGraph(answers, (model, checkpointer) => {
-      const nodes = createMcpNodes(hub, { ...options, model: model as never });
+      const nodes = createMcpNodes(hub, { ...options, model: model });
       const state = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
       return new StateGraph(state)
         .addNode("input", nodes.input)
@@ -45,7 +45,7 @@ export const FACES: Readonly<Record<string, MakeFace>> = {
           const request = await nodes.prepareModelCall(now, config);
           const { systemMessage, messages, tools } = request;
           const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
-          const answer = (await model.bindTools!(tools as never).invoke(input, config)) as AIMessage;
+          const answer = (await model.bindTools(tools as never).invoke(input, config)) as AIMessage;
           return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
         })
         .addNode("policy", nodes.policy)
