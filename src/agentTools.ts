@@ -31,7 +31,7 @@ export class AgentTools {
     this.names = new Set(this.#own.keys());
     if (this.#own.size === own.length) return;
     const twice = own.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
-    throw new McpConfigError(`"tools" has two tools of the name "${twice}". Give each a name of its own.`);
+    throw new McpConfigError(`"ownTools" has two tools of the name "${twice}". Give each a name of its own.`);
   }
 
   /**

@@ -59,6 +59,8 @@ check("the tarball holds dist and nothing of the sources", () => {
     "package/dist/index.d.ts",
     "package/dist/index.d.cts",
     "package/dist/core.js",
+    "package/dist/graph.js",
+    "package/dist/chain.cjs",
     "package/LICENSE",
     "package/README.md",
   ]) {
@@ -124,6 +126,24 @@ for (const [kind, file, module] of [
     );
   });
 }
+check("./graph and ./chain work without langchain, and are of the same classes", () => {
+  const program = (load) => `${load("core")} ${load("graph")} ${load("chain")}
+    const hub = new core.McpHub({ mcpServers: { s: { command: "none" } } });
+    if (graph.McpHub !== core.McpHub || chain.McpHub !== core.McpHub) throw new Error("two classes");
+    if (typeof graph.createMcpNodes(hub).input !== "function") throw new Error("no nodes");
+    if (typeof chain.createMcpSession(hub).loop !== "function") throw new Error("no session");`;
+  writeFileSync(
+    join(bare, "faces.mjs"),
+    program((name) => `import * as ${name} from "langchain-mcp-middleware/${name}";`),
+  );
+  writeFileSync(
+    join(bare, "faces.cjs"),
+    program((name) => `const ${name} = require("langchain-mcp-middleware/${name}");`),
+  );
+  run(process.execPath, ["faces.mjs"], bare);
+  run(process.execPath, ["faces.cjs"], bare);
+});
+
 check("./core works without langchain and without the adapter, as ESM and CommonJS", () => {
   writeFileSync(join(bare, "core.mjs"), `import * as core from "langchain-mcp-middleware/core"; ${use("core")}`);
   writeFileSync(join(bare, "core.cjs"), `const core = require("langchain-mcp-middleware/core"); ${use("core")}`);

@@ -1,4 +1,4 @@
-import { HumanMessage, ToolMessage, type AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, END, MemorySaver, MessagesValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
 import { createAgent, type AgentMiddleware } from "langchain";
 
@@ -45,7 +45,8 @@ export const FACES: Readonly<Record<string, MakeFace>> = {
           const request = await nodes.prepareModelCall(now, config);
           const { systemMessage, messages, tools } = request;
           const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
-          const answer = (await model.bindTools(tools as never).invoke(input, config)) as AIMessage;
+          const answer = await model.bindTools(tools as never).invoke(input, config);
+          if (!AIMessage.isInstance(answer)) throw new Error("no answer");
           return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
         })
         .addNode("policy", nodes.policy)
