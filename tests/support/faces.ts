@@ -47,7 +47,7 @@ export const FACES: Readonly<Record<string, MakeFace>> = {
           const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
           const answer = await model.bindTools(tools as never).invoke(input, config);
           if (!AIMessage.isInstance(answer)) throw new Error("no answer");
-          return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
+          return { ...request.update, ...(await request.complete(answer as never)), messages: [answer] };
         })
         .addNode("policy", nodes.policy)
         .addNode("tools", nodes.tools)
