@@ -4,7 +4,7 @@ import { isCommand, isGraphBubbleUp, type Command } from "@langchain/langgraph";
 
 import { errorMessage } from "./call/errorMessage.js";
 import { withoutProtectedKeys } from "./call/protectedKeys.js";
-import type { RunInfo, ToolCallLike } from "./callRouter.js";
+import type { RunInfo, ToolCallLike } from "./runInfo.js";
 import type { Disclosure } from "./disclosure.js";
 import { McpConfigError, messageOf } from "./errors.js";
 import type { McpStateUpdate, McpThreadState } from "./state.js";

@@ -1,38 +1,21 @@
-import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ToolMessage } from "@langchain/core/messages";
 
-import { askPeople, type Interrupt } from "./call/askPeople.js";
-import { contextOf, originOf } from "./call/boundTool.js";
-import { callOf, checked } from "./call/callArguments.js";
+import { callOf } from "./call/callArguments.js";
 import { errorMessage } from "./call/errorMessage.js";
-import { approvalOf, askedCall, type Asker, type Wanted } from "./call/permits.js";
 import { executeTool, readExecution, runExecution, type Execution } from "./call/executeTool.js";
+import { approvalOf, type Asker } from "./call/permits.js";
 import type { GatedTool, GatedToolParts } from "./catalog/gatedTool.js";
 import { oneLine } from "./catalog/text.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
-import type { OnAsk } from "./config/askSchema.js";
+import { isOurPrefix, namesakesOf } from "./disclose/namesakes.js";
 import { activationOf } from "./disclose/promotion.js";
 import { unknownToolText } from "./disclose/search.js";
-import { EXECUTE_TOOL_NAME } from "./disclose/thread.js";
 import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
 import { resourceOperation } from "./input/resourceTools.js";
 import { permissionOf, type Operation } from "./policy/operation.js";
-import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpUnbound } from "./state.js";
-
-/** What a hook runs in. */
-export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
-  /** Run configuration, for the adapter's hooks. */
-  readonly config?: RunnableConfig | undefined;
-}
-
-/**
- * What a hook or a node runs in. Taken from the run's configuration: what `createAgent` hands to a hook as
- * `runtime.context` is only the part that the middleware's own `contextSchema` names.
- */
-export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
-  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
-}
+import type { RunInfo, ToolCallLike } from "./runInfo.js";
+import type { McpDecisions, McpStateUpdate, McpThreadState } from "./state.js";
 
 /** What becomes of a tool call. */
 export type ToolCallRoute =
@@ -63,30 +46,15 @@ type CallVerdict =
   | { readonly kind: "answer"; readonly text: string }
   | { readonly kind: "run"; readonly asker?: Asker; readonly edited?: Record<string, unknown> };
 
-/** A tool call as LangChain hands it on. */
-export interface ToolCallLike {
-  readonly id?: string | undefined;
-  readonly name: string;
-  readonly args?: unknown;
-}
-
 /** What a router is made of. */
 export interface CallRouterParts {
   readonly hub: McpHub;
-  readonly onAsk: OnAsk | undefined;
   /** Whether bound names may lack our prefix. */
   readonly usesOwnNames: boolean;
   /** Waits for every server, so that a name can be told from an unknown one in a process that has just started. */
   readonly loadAll: (view: View, signal: AbortSignal | undefined) => Promise<void>;
   /** What it changes in the state that tools were found or called. */
   readonly promotion: (view: View, found: readonly ToolEntry[], state: McpThreadState) => McpStateUpdate | undefined;
-}
-
-/** What {@link CallRouter.review} needs of a model call. */
-export interface ReviewedPlan {
-  readonly tools: readonly GatedTool[];
-  readonly foreignNames: ReadonlySet<string>;
-  readonly view: View;
 }
 
 const AMBIGUOUS =
@@ -98,58 +66,6 @@ export class CallRouter {
 
   constructor(parts: CallRouterParts) {
     this.#parts = parts;
-  }
-
-  /** Looks at the model's answer once, and writes down what later hooks must not work out anew. */
-  async review(answer: AIMessage, plan: ReviewedPlan, state: McpThreadState, run: RunInfo): Promise<McpStateUpdate | undefined> {
-    const unbound: McpUnbound = {};
-    const asked: McpAsked = {};
-    const ours = new Set(plan.tools.map(({ name }) => name));
-    const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
-    const seen = new Set<string>();
-    const twice = new Set(calls.flatMap(({ id }) => (seen.size === seen.add(id!).size ? [id!] : [])));
-    for (const [order, sent] of calls.entries()) {
-      const id = sent.id!;
-      const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
-      const inner = isExecution ? readExecution(sent.args) : undefined;
-      const call: ToolCallLike = inner === undefined ? sent : { id, ...inner };
-      const verdict = isExecution || ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
-      if (verdict !== undefined) unbound[id] = verdict;
-      if (verdict === "foreign" || verdict === "suggest" || (!isExecution && plan.foreignNames.has(call.name))) continue;
-      const wanted =
-        (isExecution ? undefined : this.#judgeRequest(call, ours, plan.view, run)) ??
-        (await this.#judge(call, verdict === "repair", plan.view, run));
-      if (wanted === undefined) continue;
-      const { decision, operation } = wanted;
-      // A name that is not the tool's own is mended only where nobody has to be asked.
-      if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
-      else if (decision.kind === "ask" && twice.has(id)) unbound[id] = "ambiguous";
-      else if (decision.kind === "ask") {
-        asked[id] = askedCall(wanted, order);
-        this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
-      }
-    }
-    const update: McpStateUpdate = {
-      ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
-      ...replaced("_mcpAsked", asked, state._mcpAsked),
-      // Answers of an earlier hop are for calls of that hop.
-      ...replaced("_mcpDecisions", {}, state._mcpDecisions),
-    };
-    return Object.keys(update).length === 0 ? undefined : update;
-  }
-
-  /** Asks a person about the calls that were written down. Never works out anew who is asked about what. */
-  async ask(
-    state: McpThreadState,
-    messages: readonly BaseMessage[],
-    interrupt: Interrupt | undefined,
-    run: RunInfo,
-  ): Promise<McpStateUpdate | undefined> {
-    if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
-    const asked = stillOpen(state._mcpAsked ?? {}, messages);
-    if (Object.keys(asked).length === 0) return undefined;
-    const { hub, onAsk } = this.#parts;
-    return { _mcpDecisions: await askPeople(asked, { interrupt, onAsk, events: hub.events }, run) };
   }
 
   /** True for a call of another's tool, as far as the model's answer said. */
@@ -248,44 +164,6 @@ export class CallRouter {
     return { kind: "pass" };
   }
 
-  /** How a call is to be taken whose name was not bound. */
-  #verdict(name: string, { foreignNames, view }: ReviewedPlan): McpUnbound[string] | undefined {
-    const isKnown = view.tool(name) !== undefined;
-    const namesakes = namesakesOf(view, name);
-    if (foreignNames.has(name)) return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
-    if (isKnown || namesakes.length === 0) return undefined;
-    return namesakes.length === 1 ? "repair" : "suggest";
-  }
-
-  /** What the policy says of the request that one of our own tools makes; `undefined` for other calls. */
-  #judgeRequest(call: ToolCallLike, ours: ReadonlySet<string>, view: View, run: RunInfo): Wanted | undefined {
-    const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
-    if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
-    return { operation, decision: this.#parts.hub.permits.decide(operation, run), name: permissionOf(operation) };
-  }
-
-  /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
-  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<Wanted | undefined> {
-    const { hub, loadAll, usesOwnNames } = this.#parts;
-    if (!hub.settings.isGoverned) return undefined;
-    const mayBeOurs = isOurPrefix(call.name) || usesOwnNames;
-    if (!isRepaired && view.tool(call.name) === undefined && mayBeOurs) await loadAll(view, run.signal);
-    const entry = isRepaired ? namesakesOf(view, call.name)[0] : view.tool(call.name);
-    if (entry === undefined || hub.permits.isFree(callOf(entry, call.args), run)) return undefined;
-    const { serverName, toolName } = entry;
-    try {
-      const judged = await hub.judge({ ...run, serverName, toolName, arguments: call.args, toolCallId: call.id });
-      // Nobody is asked about a call that cannot be sent.
-      if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
-      const { operation, decision } = judged;
-      return { operation, decision, name: judged.entry.boundName, toolHash: judged.entry.hash };
-    } catch {
-      // A tool that is gone, arguments that do not fit, a hook that failed: the call itself will say so.
-      run.signal?.throwIfAborted();
-      return undefined;
-    }
-  }
-
   #unboundRoute(
     call: ToolCallLike,
     mayRepair: boolean,
@@ -332,18 +210,8 @@ export class CallRouter {
   }
 }
 
-/** True for a name that only one of ours can have. */
-export function isOurPrefix(name: string): boolean {
-  return name.startsWith("mcp__");
-}
-
 function answer(call: ToolCallLike, text: string): AnswerRoute {
   return { kind: "answer", message: errorMessage(call, text) };
-}
-
-/** Tools of any server with this raw name that may be shown. */
-function namesakesOf(view: View, name: string): ToolEntry[] {
-  return view.catalog.toolsNamed(name).filter((entry) => view.shows(entry));
 }
 
 /** Who a call is for that the router hands on. */
@@ -363,26 +231,6 @@ function refusalText(boundName: string, { type, message }: McpDecisions[string])
   if (type === "refuse") return `${boundName} was not run: ${message ?? "it was not approved"}.`;
   const words = message === undefined || message === "" ? "" : ` They said: ${message}`;
   return `A person rejected this call of ${boundName}; it was not run. Do not repeat it.${words}`;
-}
-
-/** The asked calls that are calls of the last answer, and that nobody has answered meanwhile. */
-function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked {
-  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
-  const calls = last < 0 ? [] : ((messages[last] as AIMessage).tool_calls ?? []);
-  const answered = new Set(
-    messages.slice(last + 1).flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
-  );
-  const open = new Set(calls.flatMap(({ id }) => (id === undefined || answered.has(id) ? [] : [id])));
-  return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
-}
-
-/** A write that replaces what an earlier hop left; none when both are empty. */
-function replaced<Key extends "_mcpUnbound" | "_mcpAsked" | "_mcpDecisions">(
-  key: Key,
-  next: NonNullable<McpStateUpdate[Key]>,
-  before: object | undefined,
-): McpStateUpdate {
-  return Object.keys(next).length + Object.keys(before ?? {}).length === 0 ? {} : { [key]: next };
 }
 
 function ownValue<Value>(record: Readonly<Record<string, Value>> | undefined, key: string | undefined): Value | undefined {

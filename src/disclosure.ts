@@ -5,7 +5,8 @@ import { contextOf } from "./call/boundTool.js";
 import { withOrphansAnswered } from "./call/orphans.js";
 import { toRequestMessages, type ResultPlacement } from "./call/requestMessages.js";
 import type { Asker } from "./call/permits.js";
-import { CallRouter, isOurPrefix, type RunInfo, type ToolCallLike, type ToolCallRoute } from "./callRouter.js";
+import { CallReview } from "./callReview.js";
+import { CallRouter, type ToolCallRoute } from "./callRouter.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import { profileOf, type SchemaProfile } from "./catalog/profiles.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
@@ -14,6 +15,7 @@ import type { OnAsk } from "./config/askSchema.js";
 import { DEFAULTS } from "./config/defaults.js";
 import type { McpRunContext } from "./config/policySchema.js";
 import { resolveBudgets, type Budgets } from "./config/settings.js";
+import { isOurPrefix } from "./disclose/namesakes.js";
 import { withNotes } from "./disclose/notes.js";
 import { activationOf, boundTools, promote, type BoundTool } from "./disclose/promotion.js";
 import { deferredTool, providerSearchOf, type ProviderTool } from "./disclose/providerTools.js";
@@ -21,6 +23,7 @@ import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/th
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
+import type { RunInfo, ToolCallLike } from "./runInfo.js";
 import { IS_DENIED, IS_DISABLED, withoutContents } from "./input/threadResources.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
 import { withoutAnswered } from "./input/typed.js";
@@ -93,6 +96,7 @@ export class Disclosure {
   readonly #hub: McpHub;
   readonly #views: Views;
   readonly #settings: ThreadSettings;
+  readonly #review: CallReview;
   readonly #router: CallRouter;
   readonly #input: TurnInput;
   readonly #onAsk: OnAsk | undefined;
@@ -129,11 +133,14 @@ export class Disclosure {
       reconnect: (serverName) => hub.reconnect(serverName),
       errorOf: (serverName) => hub.status().find((status) => status.serverName === serverName)?.error,
     });
-    this.#router = new CallRouter({
+    const finding = {
       hub,
-      onAsk: options.onAsk,
       usesOwnNames: this.#settings.names !== "mcp",
-      loadAll: (view, signal) => this.#load(view, view.serverNames, signal),
+      loadAll: (view: View, signal: AbortSignal | undefined) => this.#load(view, view.serverNames, signal),
+    };
+    this.#review = new CallReview({ ...finding, onAsk: options.onAsk });
+    this.#router = new CallRouter({
+      ...finding,
       promotion: (view, found, state) => this.#promotion(view, found, state),
     });
     this.#synthetic = new SyntheticTools({
@@ -228,7 +235,7 @@ export class Disclosure {
    * @returns What changes in the state of the thread.
    */
   review(answer: AIMessage, plan: ModelCallPlan, state: McpThreadState, run: RunInfo = {}): Promise<McpStateUpdate | undefined> {
-    return this.#router.review(answer, plan, state, run);
+    return this.#review.review(answer, plan, state, run);
   }
 
   /**
@@ -243,7 +250,7 @@ export class Disclosure {
     interrupt: Interrupt | undefined,
     run: RunInfo = {},
   ): Promise<McpStateUpdate | undefined> {
-    return this.#router.ask(state, messages, interrupt, run);
+    return this.#review.ask(state, messages, interrupt, run);
   }
 
   /**

@@ -3,7 +3,7 @@ import { AIMessage, SystemMessage, type BaseMessage } from "@langchain/core/mess
 import type { StructuredToolInterface } from "@langchain/core/tools";
 
 import { withBlocks } from "./call/systemBlocks.js";
-import type { RunInfo } from "./callRouter.js";
+import type { RunInfo } from "./runInfo.js";
 import type { ProviderTool } from "./disclose/providerTools.js";
 import type { Disclosure } from "./disclosure.js";
 import { McpConfigError } from "./errors.js";

@@ -1,7 +1,7 @@
 import { executeTool } from "./call/executeTool.js";
 import type { Asker } from "./call/permits.js";
 import { searchTool } from "./call/searchTool.js";
-import type { CallRouter, RunInfo, ToolCallLike, ToolCallRoute } from "./callRouter.js";
+import type { CallRouter, ToolCallRoute } from "./callRouter.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import {
@@ -15,6 +15,7 @@ import {
 import { EXECUTE_TOOL_NAME, RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, type ThreadSettings } from "./disclose/thread.js";
 import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
+import type { RunInfo, ToolCallLike } from "./runInfo.js";
 import { resourceTool, type ResourceToolName } from "./input/resourceTools.js";
 import type { McpStateUpdate, McpThreadState } from "./state.js";
 

@@ -16,7 +16,7 @@ import { isCommand } from "@langchain/langgraph";
 
 import { AgentTools } from "../agentTools.js";
 import { errorMessage } from "../call/errorMessage.js";
-import { runInfoOf, type RunInfo, type ToolCallLike } from "../callRouter.js";
+import { runInfoOf, type RunInfo, type ToolCallLike } from "../runInfo.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policySchema.js";
 import type { WrappableClient } from "../connect/openWrapped.js";

@@ -4,7 +4,7 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 
 import { AgentTools } from "../agentTools.js";
-import { runInfoOf, type ToolCallLike } from "../callRouter.js";
+import { runInfoOf, type ToolCallLike } from "../runInfo.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";

@@ -4,7 +4,8 @@ import { createMiddleware } from "langchain";
 
 import { withoutProtectedKeys } from "../call/protectedKeys.js";
 import { withBlocks } from "../call/systemBlocks.js";
-import { runInfoOf, type RunRoute } from "../callRouter.js";
+import type { RunRoute } from "../callRouter.js";
+import { runInfoOf } from "../runInfo.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";

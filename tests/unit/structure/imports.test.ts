@@ -16,6 +16,8 @@ const ROOMS = [
   "hubParts",
   "hubOperations",
   "hub",
+  "runInfo",
+  "callReview",
   "callRouter",
   "syntheticTools",
   "disclosure",

@@ -1,0 +1,25 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+
+import { contextOf, originOf } from "./call/boundTool.js";
+import type { Asker } from "./call/permits.js";
+
+/** What a hook runs in. */
+export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
+  /** Run configuration, for the adapter's hooks. */
+  readonly config?: RunnableConfig | undefined;
+}
+
+/**
+ * What a hook or a node runs in. Taken from the run's configuration: what `createAgent` hands to a hook as
+ * `runtime.context` is only the part that the middleware's own `contextSchema` names.
+ */
+export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
+  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
+}
+
+/** A tool call as LangChain hands it on. */
+export interface ToolCallLike {
+  readonly id?: string | undefined;
+  readonly name: string;
+  readonly args?: unknown;
+}
