@@ -1,8 +1,7 @@
 import { join } from "node:path";
 
-import { McpHub, type McpHubOptions } from "../../src/index.js";
-import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
 import { answersOf, calling } from "../support/agents.js";
+import { serving } from "../support/serving.js";
 import { talk } from "../support/talk.js";
 
 const EVERYTHING = {
@@ -10,22 +9,8 @@ const EVERYTHING = {
   args: [join("node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")],
 };
 
-const open: { close: () => Promise<unknown> }[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((one) => one.close()));
-});
-
-async function serve(options: Record<string, unknown> = {}): Promise<HttpFixture> {
-  const http = await serveHttp({ noBase: true, tools: [{ name: "look", inputSchema: { type: "object" } }], ...options });
-  open.unshift(http);
-  return http;
-}
-
-function hubOf(servers: McpHubOptions["mcpServers"], more: Partial<McpHubOptions> = {}): McpHub {
-  const hub = new McpHub({ mcpServers: servers, startupDeadlineMs: 20_000, warnings: "silent", ...more });
-  open.push(hub);
-  return hub;
-}
+const { serve, hubOf, closeAll } = serving();
+afterEach(closeAll);
 
 const said = (text: string, role = "user") => ({ role, content: { type: "text", text } });
 const TRIAGE = {

@@ -9,10 +9,10 @@ import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 
 import { createAgent, createMiddleware } from "langchain";
 
-import { McpHub, mcpMiddleware, previewContext, type McpHubOptions } from "../../src/index.js";
-import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
+import { mcpMiddleware, previewContext } from "../../src/index.js";
 import { answersOf, calling, scripted } from "../support/agents.js";
 import { until } from "../support/servers.js";
+import { serving } from "../support/serving.js";
 import { talk } from "../support/talk.js";
 
 const bin = (name: string): string => join("node_modules", "@modelcontextprotocol", name, "dist", "index.js");
@@ -20,22 +20,8 @@ const EVERYTHING = { command: process.execPath, args: [bin("server-everything")]
 const FILESYSTEM = { command: process.execPath, args: [bin("server-filesystem"), "tests/fixtures"] };
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-const open: { close: () => Promise<unknown> }[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((one) => one.close()));
-});
-
-async function serve(options: Record<string, unknown> = {}): Promise<HttpFixture> {
-  const http = await serveHttp({ noBase: true, tools: [{ name: "look", inputSchema: { type: "object" } }], ...options });
-  open.unshift(http);
-  return http;
-}
-
-function hubOf(servers: McpHubOptions["mcpServers"], more: Partial<McpHubOptions> = {}): McpHub {
-  const hub = new McpHub({ mcpServers: servers, startupDeadlineMs: 20_000, warnings: "silent", ...more });
-  open.push(hub);
-  return hub;
-}
+const { serve, hubOf, also, closeAll } = serving();
+afterEach(closeAll);
 
 const page = (block: string | undefined): string => (block ?? "").split("\n").slice(1, -1).join("\n");
 
@@ -315,7 +301,7 @@ describe("mentions", () => {
       mcpServers: { docs: { transport: "http", url: http.url } },
       onResourcesUpdated: () => undefined,
     });
-    open.push(client);
+    also(client);
     const { say } = talk(client);
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(["one"]);
     resources["a://1"] = { text: "changed" };
