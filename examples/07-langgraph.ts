@@ -50,5 +50,7 @@ console.log(
 const { messages, calls } = await graph.invoke(new Command({ resume: { decisions: [{ type: "approve" }] } }), thread);
 console.log(messages.at(-2)!.text.split("\n")[1]);
 // → The sum of 20 and 22 is 42.
-console.log(messages.at(-1)!.text, calls);
-// → It is 42. 3
+console.log(messages.at(-1)!.text);
+// → It is 42.
+console.log(calls);
+// → 3
