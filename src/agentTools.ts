@@ -19,17 +19,20 @@ export interface ToolCallOutcome {
 
 /** Runs the tool calls of an agent that is not `createAgent`: its own tools and ours, bound or not. */
 export class AgentTools {
-  /** Names of the agent's own tools. */
+  /** The agent's own tools. */
+  readonly own: readonly StructuredToolInterface[];
+  /** Their names. */
   readonly names: ReadonlySet<string>;
   readonly #disclosure: Disclosure;
-  readonly #own: ReadonlyMap<string, StructuredToolInterface>;
+  readonly #byName: ReadonlyMap<string, StructuredToolInterface>;
 
   /** @throws {McpConfigError} when two of the agent's own tools have one name. */
   constructor(disclosure: Disclosure, own: readonly StructuredToolInterface[]) {
     this.#disclosure = disclosure;
-    this.#own = new Map(own.map((tool) => [tool.name, tool]));
-    this.names = new Set(this.#own.keys());
-    if (this.#own.size === own.length) return;
+    this.own = own;
+    this.#byName = new Map(own.map((tool) => [tool.name, tool]));
+    this.names = new Set(this.#byName.keys());
+    if (this.names.size === own.length) return;
     const twice = own.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
     throw new McpConfigError(`"ownTools" has two tools of the name "${twice}". Give each a name of its own.`);
   }
@@ -40,7 +43,7 @@ export class AgentTools {
    * @throws the abort reason when the run was aborted, and what LangGraph throws to interrupt it.
    */
   async run(call: ToolCallLike, state: McpThreadState, run: RunInfo): Promise<ToolCallOutcome> {
-    const route = await this.#disclosure.route(call, this.#own.has(call.name), state, run);
+    const route = await this.#disclosure.route(call, this.names.has(call.name), state, run);
     switch (route.kind) {
       case "answer":
         return { result: route.message, update: undefined };
@@ -57,7 +60,7 @@ export class AgentTools {
   }
 
   async #runOwn(call: ToolCallLike, run: RunInfo): Promise<ToolMessage | Command> {
-    const tool = this.#own.get(call.name);
+    const tool = this.#byName.get(call.name);
     if (tool === undefined) {
       return errorMessage(call, `There is no tool "${call.name}". Tools: ${[...this.names].join(", ")}.`);
     }

@@ -1,8 +1,9 @@
-import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 
 import { askPeople, type Interrupt } from "./call/askPeople.js";
 import { callOf, checked } from "./call/callArguments.js";
 import { readExecution } from "./call/executeTool.js";
+import { openCalls } from "./call/openCalls.js";
 import { askedCall, type Wanted } from "./call/permits.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
 import type { OnAsk } from "./config/askSchema.js";
@@ -12,17 +13,14 @@ import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
 import { resourceOperation } from "./input/resourceTools.js";
 import { permissionOf } from "./policy/operation.js";
-import type { RunInfo, ToolCallLike } from "./runInfo.js";
+import type { LookUpTool, RunInfo, ToolCallLike } from "./runInfo.js";
 import type { McpAsked, McpStateUpdate, McpThreadState, McpUnbound } from "./state.js";
 
 /** What a review is made of. */
 export interface CallReviewParts {
   readonly hub: McpHub;
   readonly onAsk: OnAsk | undefined;
-  /** Whether bound names may lack our prefix. */
-  readonly usesOwnNames: boolean;
-  /** Opens the servers of a view that are not known yet, and waits for them. */
-  readonly loadAll: (view: View, signal: AbortSignal | undefined) => Promise<void>;
+  readonly lookUp: LookUpTool;
 }
 
 /** What {@link CallReview.review} needs of a model call. */
@@ -110,11 +108,11 @@ export class CallReview {
 
   /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
   async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<Wanted | undefined> {
-    const { hub, loadAll, usesOwnNames } = this.#parts;
+    const { hub, lookUp } = this.#parts;
     if (!hub.settings.isGoverned) return undefined;
-    const mayBeOurs = isOurPrefix(call.name) || usesOwnNames;
-    if (!isRepaired && view.tool(call.name) === undefined && mayBeOurs) await loadAll(view, run.signal);
-    const entry = isRepaired ? namesakesOf(view, call.name)[0] : view.tool(call.name);
+    const entry = isRepaired
+      ? namesakesOf(view, call.name)[0]
+      : await lookUp(view, call.name, isOurPrefix(call.name), run.signal);
     if (entry === undefined || hub.permits.isFree(callOf(entry, call.args), run)) return undefined;
     const { serverName, toolName } = entry;
     try {
@@ -133,12 +131,7 @@ export class CallReview {
 
 /** The asked calls that are calls of the last answer, and that nobody has answered meanwhile. */
 function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked {
-  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
-  const calls = last < 0 ? [] : ((messages[last] as AIMessage).tool_calls ?? []);
-  const answered = new Set(
-    messages.slice(last + 1).flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
-  );
-  const open = new Set(calls.flatMap(({ id }) => (id === undefined || answered.has(id) ? [] : [id])));
+  const open = new Set(openCalls(messages).map(({ id }) => id));
   return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
 }
 

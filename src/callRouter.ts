@@ -14,7 +14,7 @@ import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
 import { resourceOperation } from "./input/resourceTools.js";
 import { permissionOf, type Operation } from "./policy/operation.js";
-import type { RunInfo, ToolCallLike } from "./runInfo.js";
+import type { LookUpTool, RunInfo, ToolCallLike } from "./runInfo.js";
 import type { McpDecisions, McpStateUpdate, McpThreadState } from "./state.js";
 
 /** What becomes of a tool call. */
@@ -49,10 +49,7 @@ type CallVerdict =
 /** What a router is made of. */
 export interface CallRouterParts {
   readonly hub: McpHub;
-  /** Whether bound names may lack our prefix. */
-  readonly usesOwnNames: boolean;
-  /** Waits for every server, so that a name can be told from an unknown one in a process that has just started. */
-  readonly loadAll: (view: View, signal: AbortSignal | undefined) => Promise<void>;
+  readonly lookUp: LookUpTool;
   /** What it changes in the state that tools were found or called. */
   readonly promotion: (view: View, found: readonly ToolEntry[], state: McpThreadState) => McpStateUpdate | undefined;
 }
@@ -60,7 +57,7 @@ export interface CallRouterParts {
 const AMBIGUOUS =
   "This call was not run: another call of the same step has the same id, and a person has to approve one of them. Call them again.";
 
-/** From the model's answer to the tool node: which calls are ours, who is asked about them, what becomes of each. */
+/** What becomes of each tool call: which are ours, what a person said of them, what the model is told in their place. */
 export class CallRouter {
   readonly #parts: CallRouterParts;
 
@@ -71,6 +68,11 @@ export class CallRouter {
   /** True for a call of another's tool, as far as the model's answer said. */
   isForeign({ id }: ToolCallLike, state: McpThreadState): boolean {
     return ownValue(state._mcpUnbound, id) === "foreign";
+  }
+
+  /** The answer to a call that cannot be told from another one of the same step; `undefined` for others. */
+  ambiguous(call: ToolCallLike, state: McpThreadState): AnswerRoute | undefined {
+    return ownValue(state._mcpUnbound, call.id) === "ambiguous" ? answer(call, AMBIGUOUS) : undefined;
   }
 
   /**
@@ -84,7 +86,6 @@ export class CallRouter {
     run: RunInfo,
     toolFor: (asker: Asker) => GatedTool,
   ): RunRoute | AnswerRoute {
-    if (ownValue(state._mcpUnbound, call.id) === "ambiguous") return answer(call, AMBIGUOUS);
     const decided = ownValue(state._mcpDecisions, call.id);
     const operation = resourceOperation(call.name, call.args);
     if (decided !== undefined) {
@@ -101,7 +102,6 @@ export class CallRouter {
 
   /** What becomes of a call of `execute_mcp_tool`: that of the call inside. */
   async routeExecution(call: ToolCallLike, view: View, state: McpThreadState, run: RunInfo): Promise<RunRoute | AnswerRoute> {
-    if (ownValue(state._mcpUnbound, call.id) === "ambiguous") return answer(call, AMBIGUOUS);
     const found = await this.#executed(call.args, view, run.signal);
     if (typeof found === "string") return answer(call, found);
     const { entry, execution } = found;
@@ -132,9 +132,7 @@ export class CallRouter {
     const execution = readExecution(args);
     if (execution === undefined) return 'Give the "name" of a tool and its "arguments". search_mcp_tools finds tools.';
     const { name } = execution;
-    const { usesOwnNames, loadAll } = this.#parts;
-    if (view.tool(name) === undefined && (isOurPrefix(name) || usesOwnNames)) await loadAll(view, signal);
-    const entry = view.tool(name);
+    const entry = await this.#parts.lookUp(view, name, isOurPrefix(name), signal);
     if (entry !== undefined && view.mayShow(entry)) return { entry, execution };
     const names = namesakesOf(view, name).map(({ boundName }) => boundName);
     return names.length === 0 ? unknownToolText(view, name) : namesakesText(name, names);
@@ -150,11 +148,8 @@ export class CallRouter {
   ): Promise<ToolCallRoute> {
     const verdict = ownValue(state._mcpUnbound, call.id);
     if (isRegistered || verdict === "foreign") return { kind: "pass" };
-    if (verdict === "ambiguous") return answer(call, AMBIGUOUS);
     const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
-    const { usesOwnNames, loadAll } = this.#parts;
-    if (view.tool(call.name) === undefined && (mayBeOurs || usesOwnNames)) await loadAll(view, run.signal);
-    const entry = view.tool(call.name);
+    const entry = await this.#parts.lookUp(view, call.name, mayBeOurs, run.signal);
     if (entry !== undefined) return this.#callRoute(call, entry, view, state, run);
     const namesakes = verdict === undefined ? [] : namesakesOf(view, call.name);
     if (namesakes.length > 0) {

@@ -23,7 +23,7 @@ import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/th
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
-import type { RunInfo, ToolCallLike } from "./runInfo.js";
+import type { LookUpTool, RunInfo, ToolCallLike } from "./runInfo.js";
 import { IS_DENIED, IS_DISABLED, withoutContents } from "./input/threadResources.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
 import { withoutAnswered } from "./input/typed.js";
@@ -133,16 +133,9 @@ export class Disclosure {
       reconnect: (serverName) => hub.reconnect(serverName),
       errorOf: (serverName) => hub.status().find((status) => status.serverName === serverName)?.error,
     });
-    const finding = {
-      hub,
-      usesOwnNames: this.#settings.names !== "mcp",
-      loadAll: (view: View, signal: AbortSignal | undefined) => this.#load(view, view.serverNames, signal),
-    };
-    this.#review = new CallReview({ ...finding, onAsk: options.onAsk });
-    this.#router = new CallRouter({
-      ...finding,
-      promotion: (view, found, state) => this.#promotion(view, found, state),
-    });
+    const lookUp: LookUpTool = (view, name, mayBeOurs, signal) => this.#lookUp(view, name, mayBeOurs, signal);
+    this.#review = new CallReview({ hub, lookUp, onAsk: options.onAsk });
+    this.#router = new CallRouter({ hub, lookUp, promotion: (view, found, state) => this.#promotion(view, found, state) });
     this.#synthetic = new SyntheticTools({
       hub,
       router: this.#router,
@@ -157,6 +150,7 @@ export class Disclosure {
   /**
    * Begins a run: opens servers, waits for slow ones until the deadline, takes what the person typed, makes the listing of
    * a new thread.
+   *
    * What has to be asked of what was typed waits for {@link answered}, which comes before the model is called.
    */
   async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
@@ -181,7 +175,7 @@ export class Disclosure {
     interrupt: Interrupt | undefined,
     run: RunInfo = {},
   ): Promise<TurnOutcome | undefined> {
-    if (state._mcpTyped === undefined || state._mcpTyped === null) return undefined;
+    if ((state._mcpTyped ?? undefined) === undefined) return undefined;
     const view = this.#viewOf(run.context, state);
     const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
     return this.#input.answered({ state, messages, view, asker: run }, asking);
@@ -261,7 +255,7 @@ export class Disclosure {
   async route(call: ToolCallLike, isRegistered: boolean, state: McpThreadState, run: RunInfo = {}): Promise<ToolCallRoute> {
     const view = this.#viewOf(run.context, state);
     if (!isRegistered && !this.#router.isForeign(call, state)) {
-      const route = await this.#synthetic.route(call, view, state, run);
+      const route = this.#router.ambiguous(call, state) ?? (await this.#synthetic.route(call, view, state, run));
       if (route !== undefined) return route;
     }
     return this.#router.route(call, isRegistered, view, state, run);
@@ -344,6 +338,13 @@ export class Disclosure {
     if (missing.length === 0) return;
     this.#hub.pool.open(missing);
     await this.#hub.pool.settle(missing, searchWaitMs, "start", signal);
+  }
+
+  async #lookUp(view: View, name: string, mayBeOurs: boolean, signal: AbortSignal | undefined): Promise<ToolEntry | undefined> {
+    // Names made otherwise may lack our prefix.
+    const isLikely = mayBeOurs || this.#settings.names !== "mcp";
+    if (view.tool(name) === undefined && isLikely) await this.#load(view, view.serverNames, signal);
+    return view.tool(name);
   }
 
   /** Opens servers that a search or a call may mean, and waits for them. */

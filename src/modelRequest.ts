@@ -2,6 +2,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 
+import type { AgentTools } from "./agentTools.js";
 import { withBlocks } from "./call/systemBlocks.js";
 import type { RunInfo } from "./runInfo.js";
 import type { ProviderTool } from "./disclose/providerTools.js";
@@ -32,7 +33,7 @@ export interface ModelRequestParts {
   readonly state: McpThreadState;
   readonly messages: readonly BaseMessage[];
   /** The agent's own tools. */
-  readonly tools: readonly StructuredToolInterface[];
+  readonly agentTools: AgentTools;
   readonly systemPrompt: string | SystemMessage | undefined;
   /** The model client, when it is known. */
   readonly model: unknown;
@@ -41,15 +42,14 @@ export interface ModelRequestParts {
 
 /** Prepares a model call of an agent that is not `createAgent`. */
 export async function prepareModelRequest(parts: ModelRequestParts): Promise<ModelRequest> {
-  const { disclosure, state, messages, tools, systemPrompt, model, run } = parts;
-  const names = new Set(tools.map(({ name }) => name));
-  const plan = await disclosure.prepare(state, messages, names, { ...run, model });
+  const { disclosure, state, messages, agentTools, systemPrompt, model, run } = parts;
+  const plan = await disclosure.prepare(state, messages, agentTools.names, { ...run, model });
   const leading = typeof systemPrompt === "string" ? new SystemMessage(systemPrompt) : systemPrompt;
   const systemMessage = withBlocks(leading ?? new SystemMessage(""), [plan.listing, ...plan.resources]);
   return {
     systemMessage: systemMessage.text === "" ? undefined : systemMessage,
     messages: plan.messages,
-    tools: [...tools, ...plan.tools, ...plan.providerTools],
+    tools: [...agentTools.own, ...plan.tools, ...plan.providerTools],
     update: plan.update ?? {},
     complete: async (answer) => (await disclosure.review(answer, plan, state, run)) ?? {},
   };

@@ -2,6 +2,8 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 
 import { contextOf, originOf } from "./call/boundTool.js";
 import type { Asker } from "./call/permits.js";
+import type { ToolEntry } from "./catalog/toolEntry.js";
+import type { View } from "./disclose/view.js";
 
 /** What a hook runs in. */
 export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
@@ -23,3 +25,14 @@ export interface ToolCallLike {
   readonly name: string;
   readonly args?: unknown;
 }
+
+/**
+ * The visible tool of a bound name. When it is not known and may be ours every server is waited for, so that a name can be
+ * told from an unknown one in a process that has just started.
+ */
+export type LookUpTool = (
+  view: View,
+  name: string,
+  mayBeOurs: boolean,
+  signal: AbortSignal | undefined,
+) => Promise<ToolEntry | undefined>;

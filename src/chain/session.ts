@@ -58,7 +58,6 @@ export type McpSessionInput = string | BaseLanguageModelInput;
 export class McpSession {
   readonly #disclosure: Disclosure;
   readonly #tools: AgentTools;
-  readonly #ownTools: readonly StructuredToolInterface[];
   readonly #systemPrompt: string | SystemMessage | undefined;
   readonly #context: McpRunContext | undefined;
   #state: McpThreadState;
@@ -70,7 +69,6 @@ export class McpSession {
     const { ownTools = [], systemPrompt, context, state = {}, ...agentOptions } = options;
     this.#disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, "createMcpSession options"));
     this.#tools = new AgentTools(this.#disclosure, ownTools);
-    this.#ownTools = ownTools;
     this.#systemPrompt = systemPrompt;
     this.#context = context;
     this.#state = structuredClone(state);
@@ -177,7 +175,7 @@ export class McpSession {
       disclosure: this.#disclosure,
       state: this.#state,
       messages,
-      tools: this.#ownTools,
+      agentTools: this.#tools,
       systemPrompt: leading ?? this.#systemPrompt,
       model,
       run,

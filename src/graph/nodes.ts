@@ -4,13 +4,14 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 
 import { AgentTools } from "../agentTools.js";
+import { openCalls } from "../call/openCalls.js";
 import { runInfoOf, type ToolCallLike } from "../runInfo.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
-import type { TurnOutcome } from "../input/turnInput.js";
+import { writtenBy } from "../input/turnInput.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../modelRequest.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
 
@@ -90,7 +91,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
       disclosure,
       state,
       messages: state.messages,
-      tools: ownTools,
+      agentTools,
       systemPrompt,
       model,
       run: runInfoOf(config),
@@ -104,7 +105,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
   return {
     input: async (state, config) => {
       const turn = await disclosure.start(state, state.messages, runInfoOf(config));
-      return updateOf(turn);
+      return writtenBy(turn);
     },
     prepareModelCall,
     callModel: async (state, config) => {
@@ -120,22 +121,22 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
     policy: async (state, config) => {
       const run = runInfoOf(config);
       const turn = await disclosure.answered(state, state.messages, interrupt, run);
-      if (turn !== undefined) return updateOf(turn);
+      if (turn !== undefined) return writtenBy(turn);
       return (await disclosure.ask(state, state.messages, interrupt, run)) ?? {};
     },
     tools: async (state, config) => {
       const { mcpToolCall } = state;
-      if (mcpToolCall === undefined) return Promise.all(openCalls(state).map((call) => runCall(call, state, config)));
+      if (mcpToolCall === undefined) return Promise.all(openCalls(state.messages).map((call) => runCall(call, state, config)));
       const result = await runCall(mcpToolCall, state, config);
       return result instanceof Command ? [result] : result;
     },
     afterInput: (state) => {
       if (isAnswered(state)) return END;
-      return state._mcpTyped === undefined || state._mcpTyped === null ? "callModel" : "policy";
+      return (state._mcpTyped ?? undefined) === undefined ? "callModel" : "policy";
     },
-    afterModel: (state) => (openCalls(state).length > 0 ? "policy" : END),
+    afterModel: (state) => (openCalls(state.messages).length > 0 ? "policy" : END),
     afterPolicy: (state) => {
-      const calls = openCalls(state);
+      const calls = openCalls(state.messages);
       if (calls.length === 0) return isAnswered(state) ? END : "callModel";
       // What is read in the conversation, and what is attached to it, is not what a tool needs.
       return calls.map((mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }));
@@ -143,21 +144,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
   };
 }
 
-function updateOf({ update, messages }: TurnOutcome): McpGraphUpdate {
-  return { ...update, ...(messages.length === 0 ? {} : { messages: [...messages] }) };
-}
-
 /** True when the last word is an answer without calls. */
 function isAnswered({ messages }: McpGraphState): boolean {
   return AIMessage.isInstance(messages.at(-1));
-}
-
-/** The tool calls of the last answer that nothing has answered yet. */
-function openCalls({ messages }: McpGraphState): ToolCallLike[] {
-  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
-  if (last < 0) return [];
-  const answered = new Set(
-    messages.slice(last + 1).flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
-  );
-  return ((messages[last] as AIMessage).tool_calls ?? []).filter(({ id }) => id === undefined || !answered.has(id));
 }

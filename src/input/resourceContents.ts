@@ -77,7 +77,7 @@ function decode(blob: string): string | undefined {
   }
 }
 
-/** Characters that {@link renderResource} would take for an excerpt at the most. */
+/** Characters of the texts and URIs of an excerpt: what it asks for of the room of a turn. */
 export function excerptChars({ parts }: ResourceExcerpt): number {
   return parts.reduce((sum, { text, uri }) => sum + text.length + uri.length, 0);
 }

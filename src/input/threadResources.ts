@@ -59,14 +59,11 @@ export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn,
 
 /** What readers of the state are told. */
 export function cachedView(resources: readonly ThreadResource[]): CachedMcpResource[] {
-  return resources.map(({ serverName, uri, mimeType, block, failure, images, isError }) => ({
-    serverName,
-    uri,
-    ...(mimeType === undefined ? {} : { mimeType }),
-    chars: block.length + (failure ?? "").length,
-    images: images.length,
-    isError,
-  }));
+  return resources.map((resource) => {
+    const { serverName, uri, mimeType, images, isError } = resource;
+    const type = mimeType === undefined ? {} : { mimeType };
+    return { serverName, uri, ...type, chars: charsOf(resource), images: images.length, isError };
+  });
 }
 
 /** A resource as it is shown while what was read of it may not be. */

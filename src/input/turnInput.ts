@@ -60,6 +60,11 @@ export interface TurnOutcome {
   readonly isAnswered: boolean;
 }
 
+/** What an outcome writes to a thread: its state, and its messages where there are any. */
+export function writtenBy({ update, messages }: TurnOutcome): McpStateUpdate & { messages?: BaseMessage[] } {
+  return { ...update, ...(messages.length === 0 ? {} : { messages: [...messages] }) };
+}
+
 type Plan = Omit<McpTyped, "asked">;
 
 /**
@@ -106,8 +111,9 @@ export class TurnInput {
    */
   async answered(start: TurnStart, asking: AskingParts): Promise<TurnOutcome | undefined> {
     const { state, asker } = start;
-    if (state._mcpTyped === undefined || state._mcpTyped === null) return undefined;
-    const { asked, ...plan } = state._mcpTyped;
+    const typed = state._mcpTyped ?? undefined;
+    if (typed === undefined) return undefined;
+    const { asked, ...plan } = typed;
     const decisions = await askPeople(asked, asking, asker);
     const { permits } = this.#parts;
     for (const operation of operationsOf(plan)) {
@@ -279,7 +285,7 @@ const NOT_READ_WHILE_DISABLED =
 
 /** The outcome of a turn in which nothing waits any more. */
 function cleared({ _mcpTyped }: McpThreadState, outcome: TurnOutcome): TurnOutcome {
-  if (_mcpTyped === undefined || _mcpTyped === null) return outcome;
+  if ((_mcpTyped ?? undefined) === undefined) return outcome;
   return { ...outcome, update: { ...outcome.update, _mcpTyped: null } };
 }
 

@@ -10,7 +10,7 @@ import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.
 import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
 import { McpHub } from "../hub.js";
-import type { TurnOutcome } from "../input/turnInput.js";
+import { writtenBy, type TurnOutcome } from "../input/turnInput.js";
 import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
 /**
@@ -104,12 +104,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 /** What a turn begins with, as a hook returns it: a person who has been answered needs no model. */
 function toHookResult(turn: TurnOutcome | undefined) {
   if (turn === undefined) return undefined;
-  const { update, messages, isAnswered } = turn;
-  return {
-    ...update,
-    ...(messages.length === 0 ? {} : { messages: [...messages] }),
-    ...(isAnswered ? { jumpTo: "end" as const } : {}),
-  };
+  return { ...writtenBy(turn), ...(turn.isAnswered ? { jumpTo: "end" as const } : {}) };
 }
 
 /** LangChain's answer to a call of a tool that nobody has: nothing ran. */
