@@ -110,7 +110,7 @@ export class CallRouter {
     const runInner = this.#parts.hub.tools.runner(entry, verdict.asker);
     return {
       kind: "run",
-      tool: executeTool(runExecution(entry, runInner, verdict.edited ?? execution.args)),
+      tool: executeTool(runExecution(entry, runInner, verdict.edited ?? execution.args), entry),
       after: () => undefined,
     };
   }

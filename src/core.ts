@@ -21,6 +21,7 @@ export { boundName } from "./catalog/names.js";
 export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
+export type { McpStreamEvent } from "./call/runStream.js";
 export type { WrappableClient } from "./connect/openWrapped.js";
 export type { ConnectReport } from "./connect/pool.js";
 export type { ServerStatus } from "./connect/status.js";

@@ -37,9 +37,15 @@ function readArguments(given: unknown): unknown {
   }
 }
 
-/** The tool as it is bound: always the same bytes. @param run - Runs its calls. */
-export function executeTool(run: GatedToolParts["run"]): GatedTool {
-  return new GatedTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata: {}, run });
+/**
+ * The tool as it is bound: always the same bytes.
+ *
+ * @param run - Runs its calls.
+ * @param inner - The tool that a call runs, when it is known: its run is found by that in a trace.
+ */
+export function executeTool(run: GatedToolParts["run"], inner?: ToolEntry): GatedTool {
+  const metadata = inner === undefined ? {} : { serverName: inner.serverName, toolName: inner.toolName };
+  return new GatedTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata, run });
 }
 
 /**

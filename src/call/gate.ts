@@ -19,6 +19,7 @@ import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
 import type { FailedRequest } from "./callError.js";
 import type { AskedNow, Asker, Permits } from "./permits.js";
+import { tellRun } from "./runStream.js";
 import { send } from "./send.js";
 import { serverOf, type ServersParts } from "./serverOf.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
@@ -184,7 +185,7 @@ export class Gate {
     server: ServerSettings,
     { serverName, toolName, annotations }: ToolEntry,
     args: Record<string, unknown>,
-    { toolCallId, signal, origin }: CallRequest,
+    { toolCallId = "", signal, origin, config }: CallRequest,
   ): Promise<RawCallResult> {
     const { events, settings } = this.#parts;
     const { toolTimeoutMs: timeout, maxToolTimeoutMs: maxTotalTimeout } = server;
@@ -202,9 +203,13 @@ export class Gate {
         timeout,
         maxTotalTimeout,
         resetTimeoutOnProgress: true,
-        onprogress: (progress) => {
-          events.emit("progress", { ...origin, serverName, toolName, toolCallId, ...progress });
-          tellProgress(settings.callbacks, progress, { serverName, toolName, args }, events);
+        onprogress: (given) => {
+          // What else a server puts beside these stays out.
+          const { progress, total, message } = given;
+          const report = { serverName, toolName, toolCallId, progress, total, message };
+          events.emit("progress", { ...origin, ...report });
+          void tellRun(config, { type: "mcp_progress", ...report });
+          tellProgress(settings.callbacks, given, { serverName, toolName, args }, events);
         },
       }),
     );

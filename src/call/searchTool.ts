@@ -5,6 +5,7 @@ import { GatedTool } from "../catalog/gatedTool.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { HubEvents } from "../events.js";
 import { originOf } from "./boundTool.js";
+import { tellRun } from "./runStream.js";
 
 /** What the search tool is made of. */
 export interface SearchToolParts {
@@ -30,7 +31,9 @@ export function searchTool({ name, description, schema, events, search }: Search
       const startedAt = performance.now();
       const { text, query, matches } = await search(args, call.config);
       const names = matches.map(({ boundName }) => boundName);
-      events.emit("search", { ...originOf(call.config), query, matches: names, latencyMs: performance.now() - startedAt });
+      const report = { query, matches: names, latencyMs: performance.now() - startedAt };
+      events.emit("search", { ...originOf(call.config), ...report });
+      await tellRun(call.config, { type: "mcp_search", toolCallId: call.toolCallId, ...report });
       return new ToolMessage({
         content: text,
         name: call.name,
