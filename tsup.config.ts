@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/core.ts", "src/graph.ts", "src/chain.ts"],
+  entry: ["src/index.ts", "src/core.ts", "src/graph.ts", "src/chain.ts", "src/testing.ts"],
   format: ["esm", "cjs"],
   target: "node20",
   platform: "node",

@@ -126,12 +126,13 @@ for (const [kind, file, module] of [
     );
   });
 }
-check("./graph and ./chain work without langchain, and are of the same classes", () => {
-  const program = (load) => `${load("core")} ${load("graph")} ${load("chain")}
+check("./graph, ./chain and ./testing work without langchain, and are of the same classes", () => {
+  const program = (load) => `${load("core")} ${load("graph")} ${load("chain")} ${load("testing")}
     const hub = new core.McpHub({ mcpServers: { s: { command: "none" } } });
-    if (graph.McpHub !== core.McpHub || chain.McpHub !== core.McpHub) throw new Error("two classes");
+    if (graph.McpHub !== core.McpHub || chain.McpHub !== core.McpHub || testing.McpHub !== core.McpHub) throw new Error("two classes");
     if (typeof graph.createMcpNodes(hub).input !== "function") throw new Error("no nodes");
-    if (typeof chain.createMcpSession(hub).loop !== "function") throw new Error("no session");`;
+    if (typeof chain.createMcpSession(hub).loop !== "function") throw new Error("no session");
+    if (testing.createMcpTestHub({ mcpServers: { s: { recording: { tools: [] } } } }).calls.length !== 0) throw new Error("calls");`;
   writeFileSync(
     join(bare, "faces.mjs"),
     program((name) => `import * as ${name} from "langchain-mcp-middleware/${name}";`),

@@ -26,7 +26,7 @@ const ROOMS = [
   "modelRequest",
   "faces",
 ];
-const FACES = ["middleware", "graph", "chain"];
+const FACES = ["middleware", "graph", "chain", "testing"];
 /** Entry points: named exports, nothing else. */
 const ENTRIES = ["index.ts", "core.ts", "graph.ts", "chain.ts", "testing.ts"];
 /** May be imported from everywhere, and import nothing but each other. */

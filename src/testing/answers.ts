@@ -1,0 +1,63 @@
+import { isRecord } from "../config/isRecord.js";
+import { messageOf } from "../errors.js";
+
+/** What a scripted call is given. */
+export interface McpTestCall {
+  readonly serverName: string;
+  /** The server's own name of the tool, the name of the prompt, or the URI of the resource. */
+  readonly target: string;
+  /** As they reached the server: repaired, checked, and as a person edited them. */
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** Number of the call of this target, from 1. */
+  readonly count: number;
+}
+
+/** A result in the protocol's own shape. */
+type Result = Readonly<Record<string, unknown>>;
+
+/** What is answered: text, a result in the protocol's own shape, or an `Error`. */
+export type McpTestValue = string | Result | Error;
+
+/**
+ * Scripted answer: a value, a function of the call, or an array of these, one for each call in turn. An `Error` of a tool is
+ * an `isError` result with its message; of a prompt or a resource it is the server's refusal.
+ */
+export type McpTestAnswer =
+  | McpTestValue
+  | ((call: McpTestCall) => McpTestValue | Promise<McpTestValue>)
+  | readonly (McpTestValue | ((call: McpTestCall) => McpTestValue | Promise<McpTestValue>))[];
+
+/** What a script says to a call. @throws what the script's function throws, and when it has no further answer. */
+export async function answerTo(answer: McpTestAnswer, call: McpTestCall): Promise<McpTestValue> {
+  const one = isSequence(answer) ? answer[call.count - 1] : answer;
+  if (one === undefined) {
+    throw new Error(
+      `The script of "${call.target}" has ${(answer as readonly unknown[]).length} answers; this is call ${call.count}.`,
+    );
+  }
+  return typeof one === "function" ? one(call) : one;
+}
+
+function isSequence(answer: McpTestAnswer): answer is Extract<McpTestAnswer, readonly unknown[]> {
+  return Array.isArray(answer);
+}
+
+/** The result of a tool. */
+export function toToolResult(value: McpTestValue): Result {
+  if (typeof value === "string") return { content: [{ type: "text", text: value }] };
+  if (value instanceof Error) return { content: [{ type: "text", text: messageOf(value) }], isError: true };
+  return { content: [], ...value };
+}
+
+/** The result of a prompt. @throws a value that is an `Error`. */
+export function toPromptResult(value: McpTestValue): Result {
+  if (value instanceof Error) throw value;
+  return typeof value === "string" ? { messages: [{ role: "user", content: { type: "text", text: value } }] } : value;
+}
+
+/** The result of reading a resource. @throws a value that is an `Error`. */
+export function toResourceResult(value: McpTestValue, uri: string): Result {
+  if (value instanceof Error) throw value;
+  if (typeof value === "string") return { contents: [{ uri, mimeType: "text/plain", text: value }] };
+  return isRecord(value) && "contents" in value ? value : { contents: [{ uri, ...value }] };
+}
