@@ -1,9 +1,3 @@
-import { execFile, spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-
 import { ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Command, Send } from "@langchain/langgraph";
@@ -14,7 +8,6 @@ import type { McpEvents, McpHub, PolicyFunction } from "../../src/index.js";
 import { argumentsDigest } from "../../src/policy/asking.js";
 import { calling } from "../support/agents.js";
 import { governed, RULES, threadOf, type Governed } from "../support/governed.js";
-import { until } from "../support/servers.js";
 
 const READ = { name: "mcp__wiki__get_page", args: { page: "a" }, id: "read" };
 const PUT = { name: "mcp__wiki__put_page", args: { page: "b" }, id: "put" };
@@ -516,38 +509,6 @@ describe("beside humanInTheLoopMiddleware", () => {
     expect(wiki.ran).toEqual({ get_page: 1, put_page: 1 });
   });
 });
-
-describe("in another process", () => {
-  it("goes on after the process was killed at the interrupt, and nothing runs twice", async () => {
-    await using wiki = await governed();
-    const file = join(mkdtempSync(join(tmpdir(), "mcp-ask-")), "threads.db");
-    const script = fileURLToPath(new URL("../fixtures/askThread.ts", import.meta.url));
-    const child = spawn(process.execPath, ["--import", "tsx", script, file, wiki.http.url, "ask"], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let printed = "";
-    child.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString()));
-    await until(() => printed.includes("\n"), "the interrupt");
-    child.kill("SIGKILL");
-    await until(() => child.signalCode !== null, "the end of the process");
-    expect(JSON.parse(printed)).toEqual(["put", "drop"]);
-    expect(wiki.ran).toEqual({});
-    const output = execFileAsync(script, file, wiki.http.url);
-    const answers = JSON.parse(await output) as Record<string, string>;
-    expect(wiki.ran).toEqual({ get_page: 1, put_page: 1 });
-    expect(answers["drop"]).toContain("A person rejected this call");
-    expect(answers["wipe"]).toContain("is not available");
-  });
-});
-
-function execFileAsync(script: string, file: string, url: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile(process.execPath, ["--import", "tsx", script, file, url, "answer"], { encoding: "utf8" }, (error, stdout) => {
-      if (error === null) resolve(stdout);
-      else reject(error);
-    });
-  });
-}
 
 async function change(http: Governed["http"], hub: McpHub, texts: Record<string, string>): Promise<void> {
   const tools = http.options["tools"] as { name: string; description: string }[];
