@@ -2,6 +2,7 @@ import type { HumanMessage } from "@langchain/core/messages";
 import * as z from "zod";
 
 import { onAskSchema } from "./askSchema.js";
+import { globsSchema } from "./globs.js";
 import { budgetShape } from "./hubSchema.js";
 import { parseOptions } from "./parseOptions.js";
 
@@ -13,7 +14,7 @@ export const agentOptionsSchema = z.strictObject({
   /** Names of the servers this agent may use. Default: all of the hub. */
   servers: z.array(z.string()).optional(),
   /** Globs on raw or bound tool names this agent may use. Default: all. */
-  tools: z.array(z.string().min(1)).optional(),
+  tools: globsSchema.optional(),
   /**
    * How tools reach the model that are not pinned. `"promote"`: what a search found is bound. `"execute"`: the bound tools
    * never change; what was found is run by `execute_mcp_tool`. `"provider"`: they are sent with `defer_loading` and the

@@ -1,4 +1,13 @@
 import picomatch from "picomatch";
+import * as z from "zod";
+
+/** A list of globs in an option. What looks like a negated one would match nothing. */
+export const globsSchema = z.array(
+  z
+    .string()
+    .min(1)
+    .refine((glob) => !glob.startsWith("!"), 'globs cannot be negated; name what is meant, or put the rest into "toolDeny"'),
+);
 
 /**
  * Makes one test of a list of globs. `*` stands for any characters, `?` for one, `{a,b}` for either; `\` takes the next

@@ -3,11 +3,11 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
 
+import { globsSchema } from "./globs.js";
 import { governShape } from "./policySchema.js";
 
 const positiveMs = z.number().int().positive();
 const positiveCount = z.number().int().positive();
-const globs = z.array(z.string().min(1));
 
 const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse", "websocket", "ws"]);
 
@@ -93,11 +93,11 @@ export const serverEntrySchema = z.strictObject({
   /** `true`: the tools are deferred. `false`: they are bound in every model call. Default: decided by `autoDeferChars`. */
   defer: z.boolean().optional(),
   /** Globs on raw tool names that are bound in every model call even when the server is deferred. */
-  alwaysLoad: globs.optional(),
+  alwaysLoad: globsSchema.optional(),
   /** Globs on raw tool names; only matching tools are offered. Default: all. */
-  toolFilter: globs.optional(),
+  toolFilter: globsSchema.optional(),
   /** Globs on raw tool names that are not offered; beats `toolFilter`. */
-  toolDeny: globs.optional(),
+  toolDeny: globsSchema.optional(),
 
   ...governShape,
 
@@ -116,7 +116,7 @@ export const serverEntrySchema = z.strictObject({
   /** Characters of one result that reach the model. */
   maxResultChars: positiveCount.optional(),
   /** Globs on raw names of tools that may be called twice: a call whose connection was lost is made again. Default: none. */
-  idempotent: globs.optional(),
+  idempotent: globsSchema.optional(),
 });
 
 /** One entry of `mcpServers`, as the user writes it. */

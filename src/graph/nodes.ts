@@ -1,5 +1,5 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/core/messages";
+import { ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 
@@ -11,6 +11,7 @@ import type { WrappableClient } from "../connect/openWrapped.js";
 import { Disclosure } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
+import { isAnswerTo } from "../input/typed.js";
 import { writtenBy } from "../input/turnInput.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../modelRequest.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
@@ -144,7 +145,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
   };
 }
 
-/** True when the last word is an answer without calls. */
+/** True when the person has been answered in the model's place. The last word of another agent is no answer of ours. */
 function isAnswered({ messages }: McpGraphState): boolean {
-  return AIMessage.isInstance(messages.at(-1));
+  return isAnswerTo(messages.at(-1));
 }

@@ -55,14 +55,19 @@ export function answerTo(typed: HumanMessage | undefined, text: string): AIMessa
   return message;
 }
 
+/** True for an answer in the model's place. */
+export function isAnswerTo(message: BaseMessage | undefined): message is AIMessage {
+  return message !== undefined && AIMessage.isInstance(message) && kwargsOf(message)[ANSWER] !== undefined;
+}
+
 /** The messages without what was answered in the model's place; the same array when there is nothing of the kind. */
 export function withoutAnswered(messages: readonly BaseMessage[]): readonly BaseMessage[] {
   const hidden = new Set<BaseMessage>();
   for (const message of messages) {
-    const answer = kwargsOf(message)[ANSWER] as { readonly messageId?: unknown } | undefined;
-    if (answer === undefined || !AIMessage.isInstance(message)) continue;
+    if (!isAnswerTo(message)) continue;
     hidden.add(message);
-    const asked = messages.find(({ id }) => id !== undefined && id === answer.messageId);
+    const { messageId } = kwargsOf(message)[ANSWER] as { readonly messageId?: unknown };
+    const asked = messages.find(({ id }) => id !== undefined && id === messageId);
     if (asked !== undefined && HumanMessage.isInstance(asked)) hidden.add(asked);
   }
   return hidden.size === 0 ? messages : messages.filter((message) => !hidden.has(message));

@@ -27,6 +27,11 @@ describe("resolveHubOptions", () => {
     ],
     ["an unknown option like no other", { mcpServers: { s: server }, zzzzzz: 5 }, /unknown option "zzzzzz"(?!.*did you mean)/],
     [
+      "a glob with a sign that it does not have",
+      { mcpServers: { s: { ...server, toolFilter: ["!drop_*"] } } },
+      /"mcpServers.s.toolFilter.0" is "!drop_\*": globs cannot be negated; .* "toolDeny"/,
+    ],
+    [
       "command and url",
       { mcpServers: { s: { command: "a", url: "http://x" } } },
       /Server "s": give "command" or "url", not both/,
