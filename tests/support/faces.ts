@@ -1,9 +1,19 @@
 import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
-import { Command, END, MemorySaver, MessagesValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
+import {
+  Annotation,
+  Command,
+  END,
+  MemorySaver,
+  MessagesAnnotation,
+  MessagesValue,
+  START,
+  StateGraph,
+  StateSchema,
+} from "@langchain/langgraph";
 import { createAgent, type AgentMiddleware } from "langchain";
 
 import { createMcpSession, McpStepLimitError } from "../../src/chain.js";
-import { createMcpGraph, createMcpNodes, mcpStateFields } from "../../src/graph.js";
+import { createMcpGraph, createMcpNodes, mcpAnnotation, mcpStateFields } from "../../src/graph.js";
 import { mcpMiddleware, type AskRequest, type McpAgentOptions, type McpHub, type WrappableClient } from "../../src/index.js";
 import { scripted } from "./agents.js";
 
@@ -51,6 +61,21 @@ export const FACES: Readonly<Record<string, MakeFace>> = {
           // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
           return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
         })
+        .addNode("policy", nodes.policy)
+        .addNode("tools", nodes.tools)
+        .addEdge(START, "input")
+        .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
+        .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
+        .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
+        .addEdge("tools", "callModel")
+        .compile({ checkpointer });
+    }),
+  "nodes of a graph with annotations": (hub, answers, options) =>
+    overGraph(answers, (model, checkpointer) => {
+      const nodes = createMcpNodes(hub, { ...options, model });
+      return new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec }))
+        .addNode("input", nodes.input)
+        .addNode("callModel", nodes.callModel)
         .addNode("policy", nodes.policy)
         .addNode("tools", nodes.tools)
         .addEdge(START, "input")
