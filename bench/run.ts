@@ -7,9 +7,11 @@ import { fidelityRows } from "./rows/fidelity.js";
 import { hooksRows } from "./rows/hooks.js";
 import { mentionRows } from "./rows/mentions.js";
 import { promptRows } from "./rows/prompt.js";
+import { strategyRows } from "./rows/strategies.js";
 
 const groups: Readonly<Record<string, () => Promise<Row[]>>> = {
   prompt: promptRows,
+  strategies: strategyRows,
   fidelity: fidelityRows,
   hooks: hooksRows,
   mentions: mentionRows,

@@ -9,6 +9,7 @@ import type { GatedTool } from "./catalog/gatedTool.js";
 import type { OnAsk } from "./config/askSchema.js";
 import { isOurPrefix, namesakesOf } from "./disclose/namesakes.js";
 import { EXECUTE_TOOL_NAME } from "./disclose/thread.js";
+import type { ProviderTool } from "./disclose/providerTools.js";
 import type { View } from "./disclose/view.js";
 import type { McpHub } from "./hub.js";
 import { resourceOperation } from "./input/resourceTools.js";
@@ -26,6 +27,8 @@ export interface CallReviewParts {
 /** What {@link CallReview.review} needs of a model call. */
 export interface ReviewedPlan {
   readonly tools: readonly GatedTool[];
+  /** What the provider's own search can show. */
+  readonly providerTools: readonly ProviderTool[];
   readonly foreignNames: ReadonlySet<string>;
   readonly view: View;
 }
@@ -43,6 +46,7 @@ export class CallReview {
     const unbound: McpUnbound = {};
     const asked: McpAsked = {};
     const ours = new Set(plan.tools.map(({ name }) => name));
+    const deferred = new Set(plan.providerTools.map(({ name }) => name));
     const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
     const seen = new Set<string>();
     const twice = new Set(calls.flatMap(({ id }) => (seen.size === seen.add(id!).size ? [id!] : [])));
@@ -51,7 +55,8 @@ export class CallReview {
       const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
       const inner = isExecution ? readExecution(sent.args) : undefined;
       const call: ToolCallLike = inner === undefined ? sent : { id, ...inner };
-      const verdict = isExecution || ours.has(call.name) ? undefined : this.#verdict(call.name, plan);
+      const isBound = isExecution || ours.has(call.name);
+      const verdict = isBound ? undefined : deferred.has(call.name) ? "deferred" : this.#verdict(call.name, plan);
       if (verdict !== undefined) unbound[id] = verdict;
       if (verdict === "foreign" || verdict === "suggest" || (!isExecution && plan.foreignNames.has(call.name))) continue;
       const wanted =

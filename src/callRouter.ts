@@ -150,8 +150,8 @@ export class CallRouter {
     if (isRegistered || verdict === "foreign") return { kind: "pass" };
     const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
     const entry = await this.#parts.lookUp(view, call.name, mayBeOurs, run.signal);
-    if (entry !== undefined) return this.#callRoute(call, entry, view, state, run);
-    const namesakes = verdict === undefined ? [] : namesakesOf(view, call.name);
+    if (entry !== undefined) return this.#callRoute(call, entry, view, state, run, verdict === "deferred");
+    const namesakes = verdict === undefined || verdict === "deferred" ? [] : namesakesOf(view, call.name);
     if (namesakes.length > 0) {
       return { kind: "unbound", otherwise: this.#unboundRoute(call, verdict === "repair", namesakes, view, state, run) };
     }
@@ -172,10 +172,18 @@ export class CallRouter {
     return answer(call, namesakesText(call.name, names));
   }
 
-  #callRoute(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunInfo): RunRoute | AnswerRoute {
+  /** @param isDeferred - The provider's search showed the tool, and shows it on: bound, it would change the request. */
+  #callRoute(
+    call: ToolCallLike,
+    entry: ToolEntry,
+    view: View,
+    state: McpThreadState,
+    run: RunInfo,
+    isDeferred = false,
+  ): RunRoute | AnswerRoute {
     const { hub, promotion } = this.#parts;
     const after = (message: ToolMessage): McpStateUpdate | undefined =>
-      message.status === "error" ? undefined : promotion(view, [entry], state);
+      message.status === "error" || isDeferred ? undefined : promotion(view, [entry], state);
     const verdict = this.#verdictOn(call, entry, view, state, run);
     if (verdict.kind === "answer") return answer(call, verdict.text);
     const { asker, edited } = verdict;

@@ -68,7 +68,7 @@ const sentSchema = z.object({
 export type McpSent = z.output<typeof sentSchema>;
 
 /** How a call of a tool that was not bound is to be taken, by tool call id. */
-const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "suggest", "ambiguous"]));
+const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred"]));
 
 /** Private state key `_mcpUnbound`, replaced each hop. */
 export type McpUnbound = z.output<typeof unboundCallsSchema>;
