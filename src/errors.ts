@@ -15,6 +15,7 @@ export type McpErrorCode =
   | "POLICY_DENIED"
   | "APPROVAL_REQUIRED"
   | "APPROVAL_REFUSED"
+  | "URL_REFUSED"
   | "NOT_FOUND"
   | "INVALID_ARGUMENTS"
   | "SERVER_ERROR"
@@ -96,7 +97,10 @@ export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "a
 }
 
 /** Codes of {@link McpPolicyError}. */
-export type McpPolicyErrorCode = Extract<McpErrorCode, "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED">;
+export type McpPolicyErrorCode = Extract<
+  McpErrorCode,
+  "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED" | "URL_REFUSED"
+>;
 
 /** The policy refused an operation, or a person has to be asked and was not, or said no. Nothing was sent. */
 export class McpPolicyError extends mcpErrors.brand(McpMiddlewareError, "policy") {

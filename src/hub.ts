@@ -15,7 +15,7 @@ import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
-import { isWrappableClient, openWrapped, type WrappableClient } from "./connect/openWrapped.js";
+import { isWrappableClient, openWrapped, unguardedUrl, type WrappableClient } from "./connect/openWrapped.js";
 import type { ConnectionPool, ConnectReport } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { statusOf, type ServerStatus } from "./connect/status.js";
@@ -102,7 +102,16 @@ export class McpHub extends HubOperations {
     const settings = resolveWrapOptions(options, mcpServers, defaultToolTimeout);
     const lock = pLimit(1);
     const hub = new McpHub(settings, {
-      open: ({ serverName }) => openWrapped(client, serverName, (task) => lock(task)),
+      open: ({ serverName }) => {
+        const open = openWrapped(client, serverName, (task) => lock(task));
+        return async (signal, events) => {
+          const refusal = await unguardedUrl(client, serverName, settings.urlGuard);
+          if (refusal !== undefined) {
+            hub.events.warn("URL_NOT_GUARDED", `${refusal.message} Its client is yours, so that is not prevented.`, serverName);
+          }
+          return open(signal, events);
+        };
+      },
       onClose: () => wrappedHubs.delete(client),
     });
     hub.events.on("connection", ({ state }) => {

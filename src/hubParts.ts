@@ -55,7 +55,7 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   const permits = new Permits(() => policy.current, events);
   const pool = new ConnectionPool({
     settings,
-    open: openWrapped ?? ((server) => openManaged(server, settings.secretResolver)),
+    open: openWrapped ?? ((server) => openManaged(server, settings)),
     isWrapped: openWrapped !== undefined,
     events: {
       onState: (serverName, state) => tellState(settings, serverName, state, events),

@@ -1,6 +1,7 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
+import { transportsSchema, urlGuardSchema } from "./guardSettings.js";
 import { policySchema, tierSchema } from "./policySchema.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
 
@@ -133,6 +134,8 @@ const sharedShape = {
   toolListTtlMs: positiveMs.optional(),
   /** Pages of one listing that are read at the most. */
   maxListPages: positiveCount.optional(),
+  /** Which URLs of remote servers are followed. Of a wrapped client's servers the URLs are only warned about. */
+  urlGuard: urlGuardSchema.optional(),
 };
 
 /** Options of {@link McpHub.wrap}: all of the hub but how servers are reached. */
@@ -164,6 +167,8 @@ export const hubOptionsSchema = z.strictObject({
       "a function",
     )
     .optional(),
+  /** Kinds of transports that servers may have which are reached by configuration. Default: all. */
+  transports: transportsSchema.optional(),
   /** The adapter's name for `toolTimeoutMs`. */
   defaultToolTimeout: positiveMs.optional(),
   /** `"throw"`: `connect()` throws when a server fails. A function is told of each failure. Default `"ignore"`. */

@@ -4,6 +4,7 @@ import type * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "./globs.js";
+import { urlGuardSettings, type UrlGuardSettings } from "./guardSettings.js";
 import {
   hubOptionsSchema,
   wrapOptionsSchema,
@@ -114,6 +115,7 @@ export interface HubSettings {
   readonly resultStore: ResultStore | undefined;
   readonly toolListTtlMs: number;
   readonly maxListPages: number;
+  readonly urlGuard: UrlGuardSettings;
   readonly secretResolver: SecretResolver;
   readonly onConnectionError: "throw" | "ignore" | ((failure: { serverName: string; error: unknown }) => void);
   readonly callbacks: AdapterCallbacks;
@@ -151,7 +153,7 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   }
   const servers = new Map<string, ServerSettings>();
   for (const [serverName, entry] of Object.entries(parsed.mcpServers)) {
-    servers.set(serverName, serverSettings(serverName, entry, transportSettings(serverName, entry), parsed));
+    servers.set(serverName, serverSettings(serverName, entry, transportSettings(serverName, entry, parsed.transports), parsed));
   }
   return {
     ...sharedSettings(parsed),
@@ -344,5 +346,6 @@ function sharedSettings(options: SharedOptions) {
     resultStore: options.resultStore,
     toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,
     maxListPages: options.maxListPages ?? DEFAULTS.maxListPages,
+    urlGuard: urlGuardSettings(options.urlGuard),
   };
 }

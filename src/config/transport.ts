@@ -34,9 +34,26 @@ export type TransportSettings =
 /**
  * Reads off a server entry how the server is reached.
  *
- * @throws {McpConfigError} when the entry says it twice, in contradiction, or not at all.
+ * @param allowed - Kinds that a configuration may have. What is made in code (`createTransport`, `client`) is not affected.
+ * @throws {McpConfigError} when the entry says it twice, in contradiction, or not at all, and for a kind that is not allowed.
  */
-export function transportSettings(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
+export function transportSettings(
+  serverName: string,
+  entry: z.output<typeof serverEntrySchema>,
+  allowed?: readonly string[],
+): TransportSettings {
+  const transport = readTransport(serverName, entry);
+  if (allowed === undefined || transport.kind === "custom" || transport.kind === "client") return transport;
+  if (!allowed.includes(transport.kind)) {
+    const list = allowed.length === 0 ? "none" : allowed.join(", ");
+    throw new McpConfigError(`Server "${serverName}" is of kind "${transport.kind}"; the option "transports" allows ${list}.`, {
+      serverName,
+    });
+  }
+  return transport.kind === "http" && !allowed.includes("sse") ? { ...transport, sseFallback: false } : transport;
+}
+
+function readTransport(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
   const refuse = (what: string): never => {
     throw new McpConfigError(`Server "${serverName}": ${what}.`, { serverName });
   };

@@ -1,18 +1,21 @@
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 
-import type { ServerSettings } from "../config/settings.js";
+import type { HubSettings, ServerSettings } from "../config/settings.js";
+import type { UrlGuardSettings } from "../config/guardSettings.js";
 import { checkUrl, type TransportSettings } from "../config/transport.js";
-import { expandVariables, type SecretResolver } from "../config/variables.js";
-import { McpAuthRequiredError, McpConnectionError } from "../errors.js";
+import { expandVariables } from "../config/variables.js";
+import { McpAuthRequiredError, McpConnectionError, McpPolicyError } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
+import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
 import { openAdopted } from "./openAdopted.js";
 import { Faults, openClient } from "./openClient.js";
 import { literalSecrets } from "./secrets.js";
 import type { OpenSession, Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
+import { UrlGuard } from "./urlGuard.js";
 import { WebSocketTransport } from "./webSocketTransport.js";
 
 type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
@@ -26,7 +29,7 @@ type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
  * @throws {McpAuthRequiredError} when the server answers 401 or asks for OAuth.
  * @throws {McpConnectionError} `CONNECT_FAILED` with the reason and the last stderr lines.
  */
-export function openManaged(settings: ServerSettings, resolver: SecretResolver): OpenSession {
+export function openManaged(settings: ServerSettings, { secretResolver, urlGuard }: HubSettings): OpenSession {
   const { serverName } = settings;
   const transport = settings.transport!;
   if (transport.kind === "client") return openAdopted(transport.client, serverName);
@@ -38,7 +41,7 @@ export function openManaged(settings: ServerSettings, resolver: SecretResolver):
   }
   return async (signal, events) => {
     const { authProvider, ...plain } = { authProvider: undefined, ...transport };
-    const { value, secrets: resolved } = await rejectOnAbort(expandVariables(plain, resolver, serverName), signal);
+    const { value, secrets: resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
     const expanded = { ...value, ...(authProvider === undefined ? {} : { authProvider }) } as typeof transport;
     const secrets = [...resolved, ...literalSecrets(expanded)];
     switch (expanded.kind) {
@@ -46,10 +49,13 @@ export function openManaged(settings: ServerSettings, resolver: SecretResolver):
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
         const url = checkUrl(serverName, expanded.url, true);
-        return openClient(serverName, new WebSocketTransport(url, expanded.headers), secrets, signal, events);
+        const guard = new UrlGuard(urlGuard, serverName, url);
+        await guard.check(url, signal);
+        const lookup = urlGuard.mode === "off" ? undefined : guardedLookup(guard, url.protocol);
+        return openClient(serverName, new WebSocketTransport(url, expanded.headers, lookup), secrets, signal, events);
       }
       default:
-        return openRemote(serverName, expanded, secrets, signal, events);
+        return openRemote({ serverName, remote: expanded, secrets, signal, events }, urlGuard);
     }
   };
 }
@@ -71,19 +77,38 @@ function withQuietClose(transport: Transport): Transport {
   });
 }
 
-async function openRemote(
-  serverName: string,
-  remote: Remote,
-  secrets: readonly string[],
-  signal: AbortSignal,
-  events: SessionEvents,
-): Promise<Session> {
+interface RemoteParts {
+  readonly serverName: string;
+  readonly remote: Remote;
+  readonly secrets: readonly string[];
+  readonly signal: AbortSignal;
+  readonly events: SessionEvents;
+}
+
+async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promise<Session> {
+  const { serverName, remote } = parts;
   const url = checkUrl(serverName, remote.url);
-  const openSse = (at: URL): Promise<Session> => openClient(serverName, sseTransport(at, remote), secrets, signal, events);
+  const guard = new UrlGuard(urlGuard, serverName, url);
+  await guard.check(url, parts.signal).catch((error: unknown) => {
+    // A name that cannot be resolved: the transport says it better.
+    if (McpPolicyError.isInstance(error)) throw error;
+  });
+  const guarded = guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers });
+  try {
+    return await openAnyRemote(parts, url, guarded);
+  } catch (error) {
+    throw guard.lastRefusal ?? error;
+  }
+}
+
+async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Session> {
+  const { serverName, remote, secrets, signal, events } = parts;
+  const openSse = (at: URL): Promise<Session> =>
+    openClient(serverName, sseTransport(at, remote, guarded), secrets, signal, events);
   if (remote.kind === "sse") return openSse(url);
   try {
     const faults = new Faults();
-    return await openClient(serverName, httpTransport(url, remote, faults), secrets, signal, events, faults);
+    return await openClient(serverName, httpTransport(url, remote, faults, guarded), secrets, signal, events, faults);
   } catch (error) {
     if (!remote.sseFallback || !mayBeSse(error)) throw error;
     for (const candidate of sseUrls(url)) {
@@ -98,20 +123,26 @@ async function openRemote(
   }
 }
 
-function httpTransport(url: URL, { headers, authProvider }: Remote, faults: Faults): StreamableHTTPClientTransport {
+function httpTransport(
+  url: URL,
+  { headers, authProvider }: Remote,
+  faults: Faults,
+  guarded: FetchLike,
+): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(url, {
     requestInit: { headers: { ...headers } },
-    fetch: connectionFetch(faults),
+    fetch: connectionFetch(faults, guarded),
     ...(authProvider === undefined ? {} : { authProvider }),
   });
 }
 
 // Deprecated in the protocol and still what some servers speak.
 // eslint-disable-next-line @typescript-eslint/no-deprecated
-function sseTransport(url: URL, { headers, authProvider }: Remote): SSEClientTransport {
+function sseTransport(url: URL, { headers, authProvider }: Remote, guarded: FetchLike): SSEClientTransport {
   // eslint-disable-next-line @typescript-eslint/no-deprecated
   return new SSEClientTransport(url, {
     requestInit: { headers: { ...headers } },
+    fetch: guarded,
     ...(authProvider === undefined ? {} : { authProvider }),
   });
 }

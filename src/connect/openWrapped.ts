@@ -1,9 +1,11 @@
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 
-import { McpConnectionError, messageOf } from "../errors.js";
+import type { UrlGuardSettings } from "../config/guardSettings.js";
+import { McpConnectionError, McpPolicyError, messageOf } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
 import { adoptedSession } from "./openAdopted.js";
 import type { OpenSession } from "./session.js";
+import { UrlGuard } from "./urlGuard.js";
 
 /** What is used of a `MultiServerMCPClient`. */
 export interface WrappableClient {
@@ -20,6 +22,25 @@ export function isWrappableClient(value: unknown): value is WrappableClient {
   if (typeof value !== "object" || value === null) return false;
   const { config, getClient } = value as Partial<WrappableClient>;
   return typeof getClient === "function" && typeof config === "object" && config !== null && "mcpServers" in config;
+}
+
+/**
+ * Why the URL of a server of a wrapped client would be refused, were it ours to open; `undefined` when it would not be, or
+ * cannot be told.
+ */
+export async function unguardedUrl(
+  { config }: WrappableClient,
+  serverName: string,
+  urlGuard: UrlGuardSettings,
+): Promise<McpPolicyError | undefined> {
+  const url = (config.mcpServers[serverName] as { readonly url?: unknown } | null | undefined)?.url;
+  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
+  try {
+    await new UrlGuard(urlGuard, serverName, new URL(url)).check(new URL(url));
+  } catch (error) {
+    if (McpPolicyError.isInstance(error)) return error;
+  }
+  return undefined;
 }
 
 /**

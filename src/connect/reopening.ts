@@ -1,7 +1,7 @@
 import pRetry from "p-retry";
 
 import type { ReopenSettings } from "../config/settings.js";
-import { McpAuthRequiredError, McpConfigError, type McpMiddlewareError } from "../errors.js";
+import { McpAuthRequiredError, McpConfigError, McpPolicyError, type McpMiddlewareError } from "../errors.js";
 import { sleep } from "./abort.js";
 import { backoffMs } from "./backoff.js";
 
@@ -57,7 +57,7 @@ export async function reopenSeries(lost: McpMiddlewareError, parts: SeriesParts)
   });
 }
 
-/** A wrong configuration and refused credentials stay what they are. */
+/** A wrong configuration, refused credentials and refused URLs stay what they are. */
 function isWorthRetrying(error: unknown): boolean {
-  return !McpConfigError.isInstance(error) && !McpAuthRequiredError.isInstance(error);
+  return ![McpConfigError, McpAuthRequiredError, McpPolicyError].some((kind) => kind.isInstance(error));
 }

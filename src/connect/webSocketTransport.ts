@@ -1,3 +1,5 @@
+import type { LookupFunction } from "node:net";
+
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { WebSocket } from "ws";
@@ -21,12 +23,15 @@ export class WebSocketTransport implements Transport {
 
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #lookup: LookupFunction | undefined;
   #socket: WebSocket | undefined;
   #endReason: string | undefined;
 
-  constructor(url: URL, headers: Readonly<Record<string, string>>) {
+  /** @param lookup - Resolves the host. Default: the system. */
+  constructor(url: URL, headers: Readonly<Record<string, string>>, lookup?: LookupFunction) {
     this.#url = url;
     this.#headers = headers;
+    this.#lookup = lookup;
   }
 
   /** Why the connection ended, as far as is known. */
@@ -35,7 +40,11 @@ export class WebSocketTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const socket = new WebSocket(this.#url, SUBPROTOCOL, { headers: { ...this.#headers }, maxPayload: MAX_MESSAGE_BYTES });
+    const socket = new WebSocket(this.#url, SUBPROTOCOL, {
+      headers: { ...this.#headers },
+      maxPayload: MAX_MESSAGE_BYTES,
+      ...(this.#lookup === undefined ? {} : { lookup: this.#lookup }),
+    });
     this.#socket = socket;
     socket.on("message", (data) => this.#receive(data));
     socket.on("close", (code, reason) => {

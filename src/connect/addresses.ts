@@ -1,0 +1,73 @@
+import { isIP } from "node:net";
+
+import ipaddr from "ipaddr.js";
+
+/** What an address is to a program that follows URLs it was given. */
+export type AddressKind =
+  /** Of the public internet. */
+  | "public"
+  /** Loopback, private, link-local, shared (CGNAT), multicast, reserved: of this machine, or of a network behind it. */
+  | "local"
+  /** Where a cloud gives a machine its credentials. */
+  | "metadata";
+
+/** Metadata services of clouds, and what answers like them. */
+const METADATA: ReadonlySet<string> = new Set(
+  [
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.170.23",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "fd00:ec2::254",
+    "fd00:ec2::23",
+    "fd20:ce::254",
+  ].map((address) => ipaddr.parse(address).toNormalizedString()),
+);
+/** The part of IPv6 that is given out for the internet. */
+const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"), 3];
+/** NAT64 for the internet; the other prefixes of its kind are local. */
+const NAT64: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("64:ff9b::"), 96];
+
+/**
+ * What an IP address is. IPv4 in IPv6 (mapped, translated, NAT64, 6to4) is taken for what it leads to.
+ *
+ * @param address - IPv4 or IPv6, without brackets; anything else is `"local"`.
+ * @see https://www.iana.org/assignments/iana-ipv4-special-registry
+ * @see https://www.iana.org/assignments/iana-ipv6-special-registry
+ */
+export function addressKind(address: string): AddressKind {
+  const plain = address.replace(/%.*$/s, "");
+  if (isIP(plain) === 0) return "local";
+  const parsed = ipaddr.parse(plain);
+  if (METADATA.has(parsed.toNormalizedString())) return "metadata";
+  if (parsed instanceof ipaddr.IPv4) return parsed.range() === "unicast" ? "public" : "local";
+  const embedded = embeddedIn(parsed);
+  if (embedded !== undefined) return addressKind(embedded.toString());
+  return parsed.range() === "unicast" && parsed.match(GLOBAL_UNICAST) ? "public" : "local";
+}
+
+/** True for an address inside of a range such as `10.1.0.0/16`. */
+export function isInRange(address: string, range: string): boolean {
+  if (!ipaddr.isValidCIDR(range) || isIP(address) === 0) return false;
+  const [network, bits] = ipaddr.parseCIDR(range);
+  const parsed = ipaddr.process(address);
+  return parsed.kind() === network.kind() && parsed.match([network, bits] as never);
+}
+
+function embeddedIn(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
+  const bytes = address.toByteArray();
+  const at = (start: number): ipaddr.IPv4 => new ipaddr.IPv4(bytes.slice(start, start + 4));
+  switch (address.range()) {
+    case "ipv4Mapped":
+    case "rfc6145":
+      return at(12);
+    case "rfc6052":
+      return address.match(NAT64) ? at(12) : undefined;
+    case "6to4":
+      return at(2);
+    default:
+      return undefined;
+  }
+}
