@@ -1,6 +1,7 @@
 export { DEFAULTS } from "./config/defaults.js";
 export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
+export type { ConsentRequest, ConsentStore, HostLookup, OnConsent, ResolvedAddress } from "./config/guardSettings.js";
 export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore, SnapshotStore } from "./config/hubSchema.js";
 export { loadMcpConfig } from "./config/loadMcpConfig.js";
 export type {
@@ -22,6 +23,7 @@ export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { McpStreamEvent } from "./call/runStream.js";
+export type { ConsentRecord, McpConsents } from "./connect/consents.js";
 export type { WrappableClient } from "./connect/openWrapped.js";
 export type { ConnectReport } from "./connect/pool.js";
 export type { ServerStatus } from "./connect/status.js";

@@ -1,6 +1,7 @@
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 
-import type { Interrupt } from "./call/askPeople.js";
+import { askedPrograms, settleConsents } from "./call/askConsents.js";
+import { askPeople, type AskingParts, type Interrupt } from "./call/askPeople.js";
 import { contextOf } from "./call/boundTool.js";
 import { withOrphansAnswered } from "./call/orphans.js";
 import { toRequestMessages, type ResultPlacement } from "./call/requestMessages.js";
@@ -23,7 +24,7 @@ import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/th
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
-import type { LookUpTool, RunInfo, ToolCallLike } from "./runInfo.js";
+import { isInsideOfTool, type LookUpTool, type RunInfo, type ToolCallLike } from "./runInfo.js";
 import { IS_DENIED, IS_DISABLED, withoutContents } from "./input/threadResources.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
 import { withoutAnswered } from "./input/typed.js";
@@ -156,8 +157,13 @@ export class Disclosure {
   async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
-    const turn = await this.#input.take({ state, messages, view, asker: run });
-    if (turn.isAnswered) return turn;
+    const waiting = this.#waiting(view, state);
+    // What a tool call hands to an agent is nobody's word.
+    const isTyped = !isInsideOfTool(run);
+    const taken = await this.#input.take({ state, messages, view, asker: run, isTyped });
+    const turn = { ...taken, update: { ...withoutOldHop(state), ...taken.update, ...waiting } };
+    // The listing of a new thread is made when it is known what may be started.
+    if (turn.isAnswered || (state._mcpSent === undefined && "_mcpConsents" in waiting)) return turn;
     // A message that takes another's place has its id.
     const { update } = showThread(view, state, messages, this.#settings, "turn");
     return { ...turn, update: { ...turn.update, ...update } };
@@ -175,10 +181,14 @@ export class Disclosure {
     interrupt: Interrupt | undefined,
     run: RunInfo = {},
   ): Promise<TurnOutcome | undefined> {
-    if ((state._mcpTyped ?? undefined) === undefined) return undefined;
+    if (!isWaiting(state)) return undefined;
     const view = this.#viewOf(run.context, state);
     const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
-    return this.#input.answered({ state, messages, view, asker: run }, asking);
+    const consented = await this.#askConsents(view, state, asking, run);
+    const turn = await this.#input.answered({ state, messages, view, asker: run }, asking);
+    return turn === undefined
+      ? { update: consented, messages: [], isAnswered: false }
+      : { ...turn, update: { ...turn.update, ...consented } };
   }
 
   /** Prepares a model call: listing, tools, notes. */
@@ -259,6 +269,25 @@ export class Disclosure {
       if (route !== undefined) return route;
     }
     return this.#router.route(call, isRegistered, view, state, run);
+  }
+
+  /** The programs that a person has to be asked about before the model is called, when the hub does not ask itself. */
+  #waiting(view: View, { _mcpConsents: before }: McpThreadState): McpStateUpdate {
+    const { consents, settings } = this.#hub;
+    const waiting = (settings.consent?.onConsent === undefined ? consents?.pending() : undefined) ?? [];
+    const mine = waiting.filter(({ serverName }) => view.serverNames.includes(serverName));
+    if (mine.length > 0) return { _mcpConsents: askedPrograms(mine) };
+    return (before ?? undefined) === undefined ? {} : { _mcpConsents: null };
+  }
+
+  /** Asks about programs, starts what was approved, and waits for it as a run does when it begins. */
+  async #askConsents(view: View, state: McpThreadState, asking: AskingParts, run: RunInfo): Promise<McpStateUpdate> {
+    const asked = state._mcpConsents ?? undefined;
+    const { consents, pool } = this.#hub;
+    if (asked === undefined || consents === undefined) return {};
+    await settleConsents(consents, asked, await askPeople(asked, asking, run));
+    await pool.settle(view.serverNames, this.#settings.budgets.startupDeadlineMs, "now", run.signal);
+    return { _mcpConsents: null };
   }
 
   /** What the run may see, without what its thread has disabled. */
@@ -353,6 +382,21 @@ export class Disclosure {
     this.#hub.pool.open(serverNames.filter((serverName) => view.server(serverName) === undefined));
     await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
+}
+
+/** What a run that was given up left of its last hop is not of this one: no answer is for a later call. */
+function withoutOldHop({ _mcpUnbound, _mcpAsked, _mcpDecisions }: McpThreadState): McpStateUpdate {
+  const isEmpty = (record: object | undefined): boolean => Object.keys(record ?? {}).length === 0;
+  return {
+    ...(isEmpty(_mcpUnbound) ? {} : { _mcpUnbound: {} }),
+    ...(isEmpty(_mcpAsked) ? {} : { _mcpAsked: {} }),
+    ...(isEmpty(_mcpDecisions) ? {} : { _mcpDecisions: {} }),
+  };
+}
+
+/** True when a person has to be asked about what was typed, or about programs, before the model is called. */
+export function isWaiting({ _mcpTyped, _mcpConsents }: McpThreadState): boolean {
+  return (_mcpTyped ?? undefined) !== undefined || (_mcpConsents ?? undefined) !== undefined;
 }
 
 /** The longest time a timer can wait. */

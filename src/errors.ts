@@ -16,6 +16,8 @@ export type McpErrorCode =
   | "APPROVAL_REQUIRED"
   | "APPROVAL_REFUSED"
   | "URL_REFUSED"
+  | "CONSENT_REQUIRED"
+  | "CONSENT_REFUSED"
   | "NOT_FOUND"
   | "INVALID_ARGUMENTS"
   | "SERVER_ERROR"
@@ -99,7 +101,7 @@ export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "a
 /** Codes of {@link McpPolicyError}. */
 export type McpPolicyErrorCode = Extract<
   McpErrorCode,
-  "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED" | "URL_REFUSED"
+  "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED" | "URL_REFUSED" | "CONSENT_REQUIRED" | "CONSENT_REFUSED"
 >;
 
 /** The policy refused an operation, or a person has to be asked and was not, or said no. Nothing was sent. */

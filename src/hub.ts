@@ -15,6 +15,7 @@ import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
+import type { McpConsents } from "./connect/consents.js";
 import { isWrappableClient, openWrapped, unguardedUrl, type WrappableClient } from "./connect/openWrapped.js";
 import type { ConnectionPool, ConnectReport } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
@@ -140,6 +141,11 @@ export class McpHub extends HubOperations {
     );
   }
 
+  /** Which programs people have approved; `undefined` without the option `consent`. */
+  get consents(): McpConsents | undefined {
+    return this.#parts.consents;
+  }
+
   /** The settings in force. */
   get settings(): HubSettings {
     return this.#settings;
@@ -171,6 +177,7 @@ export class McpHub extends HubOperations {
    * @throws {McpMiddlewareError} with the reason when it cannot be opened.
    */
   async reconnect(serverName: string): Promise<void> {
+    this.consents?.forgetRefusal(serverName);
     await this.pool.connection(serverName).reconnect();
   }
 

@@ -10,7 +10,8 @@ import { ToolSearch } from "./catalog/toolSearch.js";
 import type { HubSettings, ServerSettings } from "./config/settings.js";
 import type { Connection } from "./connect/connection.js";
 import { fileStore } from "./connect/fileStore.js";
-import { openManaged } from "./connect/openManaged.js";
+import { McpConsents } from "./connect/consents.js";
+import { consentOf, openManaged } from "./connect/openManaged.js";
 import { ConnectionPool } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
 import { messageOf } from "./errors.js";
@@ -28,6 +29,8 @@ export interface HubParts {
   readonly policy: { current: Policy };
   readonly permits: Permits;
   readonly pool: ConnectionPool;
+  /** Who has approved which program; `undefined` when nobody has to. */
+  readonly consents: McpConsents | undefined;
   readonly gate: Gate;
   readonly requests: Requests;
   readonly tools: BoundTools;
@@ -53,9 +56,11 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   const snapshots = snapshotsOf(settings, events);
   const policy = { current: new Policy(settings, settings.policy) };
   const permits = new Permits(() => policy.current, events);
+  const consents = consentsOf(settings, events, (serverName) => pool.connections.get(serverName));
   const pool = new ConnectionPool({
     settings,
-    open: openWrapped ?? ((server) => openManaged(server, settings)),
+    open: openWrapped ?? ((server) => openManaged(server, settings, consents)),
+    admit: (server) => consentOf(server, settings, consents),
     isWrapped: openWrapped !== undefined,
     events: {
       onState: (serverName, state) => tellState(settings, serverName, state, events),
@@ -75,7 +80,20 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   const requests = new Requests({ settings, permits, events, connectionOf });
   const tools = new BoundTools(settings.servers, gate);
   const commands = new Commands({ serverNames: [...settings.servers.keys()], requests, permits });
-  return { events, catalog, search, snapshots, policy, permits, pool, gate, requests, tools, commands };
+  return { events, catalog, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
+}
+
+function consentsOf(
+  { consent }: HubSettings,
+  events: HubEvents,
+  connectionOf: (serverName: string) => Connection | undefined,
+): McpConsents | undefined {
+  if (consent === undefined) return undefined;
+  return new McpConsents(consent, {
+    onStoreFailed: (error) => events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
+    onApproved: (serverName) => connectionOf(serverName)?.allowed(),
+    onRevoked: (serverName, error) => connectionOf(serverName)?.disable(error),
+  });
 }
 
 function snapshotsOf(settings: HubSettings, events: HubEvents): Snapshots | undefined {

@@ -19,6 +19,17 @@ export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
   return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
 }
 
+/**
+ * True for a run that a tool of another agent began, as deepagents do: its messages are written by a model. LangGraph names
+ * the nodes that a run is inside of; `tools` is the node of tool calls, in `createAgent` and in ours.
+ */
+export function isInsideOfTool({ config }: RunInfo): boolean {
+  const { checkpoint_ns: namespace } = (config?.configurable ?? {}) as { readonly checkpoint_ns?: unknown };
+  if (typeof namespace !== "string") return false;
+  const around = namespace.split("|").slice(0, -1);
+  return around.some((node) => node.startsWith("tools:"));
+}
+
 /** A tool call as LangChain hands it on. */
 export interface ToolCallLike {
   readonly id?: string | undefined;

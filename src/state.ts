@@ -88,9 +88,9 @@ const askedSchema = z.record(
     /** Position among the calls of the hop. */
     order: z.number().int(),
     request: z.object({
-      operation: z.enum(["call", "invoke", "read", "list"]),
+      operation: z.enum(["call", "invoke", "read", "list", "start"]),
       serverName: z.string(),
-      /** Tool, prompt or URI. */
+      /** Tool, prompt, URI or command. */
       target: z.string(),
       class: z.enum(["read", "write", "destructive"]),
       arguments: z.unknown(),
@@ -224,6 +224,8 @@ export interface McpThreadState {
   readonly _mcpAsked?: McpAsked | undefined;
   readonly _mcpDecisions?: McpDecisions | undefined;
   readonly _mcpTyped?: McpTyped | null | undefined;
+  /** Programs that wait for a person, by server; `null` when none does. */
+  readonly _mcpConsents?: McpAsked | null | undefined;
   readonly _mcpResources?: McpResources | undefined;
   readonly cachedMcpResources?: readonly CachedMcpResource[] | undefined;
   readonly disabledMcpServers?: readonly string[] | undefined;
@@ -237,6 +239,7 @@ export type McpStateUpdate = {
   _mcpAsked?: McpAsked;
   _mcpDecisions?: McpDecisions;
   _mcpTyped?: McpTyped | null;
+  _mcpConsents?: McpAsked | null;
   _mcpResources?: McpResources;
   cachedMcpResources?: CachedMcpResource[];
   disabledMcpServers?: string[];
@@ -249,6 +252,7 @@ export const PROTECTED_KEYS: readonly string[] = [
   "_mcpAsked",
   "_mcpDecisions",
   "_mcpTyped",
+  "_mcpConsents",
   "_mcpResources",
   "disabledMcpServers",
   "cachedMcpResources",
@@ -270,6 +274,7 @@ export const mcpStateSchema = new StateSchema({
   _mcpAsked: lastWrite(askedSchema.optional()),
   _mcpDecisions: lastWrite(decisionsSchema.optional()),
   _mcpTyped: lastWrite(typedSchema.nullish()),
+  _mcpConsents: lastWrite(askedSchema.nullish()),
   _mcpResources: lastWrite(resourcesSchema.optional()),
   /** What is attached, for user interfaces. Never read here: what enters the prompt is in `_mcpResources`. */
   cachedMcpResources: lastWrite(z.array(cachedResourceSchema).optional()),

@@ -7,7 +7,7 @@ import {
   HumanMessage,
   SystemMessage,
   ToolMessage,
-  type AIMessage,
+  AIMessage,
   type BaseMessage,
 } from "@langchain/core/messages";
 import { RunnableLambda, type Runnable, type RunnableConfig } from "@langchain/core/runnables";
@@ -17,6 +17,7 @@ import { isCommand } from "@langchain/langgraph";
 import { AgentTools } from "../agentTools.js";
 import { errorMessage } from "../call/errorMessage.js";
 import { runInfoOf, type RunInfo, type ToolCallLike } from "../runInfo.js";
+import { isRecord } from "../config/isRecord.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policySchema.js";
 import type { WrappableClient } from "../connect/openWrapped.js";
@@ -43,7 +44,7 @@ export interface McpTurn {
   /** The messages to go on with, each with an id. */
   readonly messages: BaseMessage[];
   /** Set when the person has been answered, by a command's usage for example: the model has nothing to do. */
-  readonly answer: BaseMessage | undefined;
+  readonly answer: AIMessage | undefined;
 }
 
 /** Text, or messages in any form that LangChain takes. */
@@ -71,6 +72,9 @@ export class McpSession {
     this.#tools = new AgentTools(this.#disclosure, ownTools);
     this.#systemPrompt = systemPrompt;
     this.#context = context;
+    if (!isRecord(state)) {
+      throw new McpConfigError('createMcpSession: "state" has to be an object as session.state gave it.');
+    }
     this.#state = structuredClone(state);
   }
 
@@ -81,20 +85,14 @@ export class McpSession {
 
   /** Begins a turn: opens servers, takes mentions and commands of the newest human message. */
   async begin(input: McpSessionInput, config?: RunnableConfig): Promise<McpTurn> {
-    const run = this.#run(config);
-    const messages = withIds(toMessages(input));
-    let turn = await this.#disclosure.start(this.#state, messages, run);
-    this.#apply(turn.update);
-    const asked = await this.#disclosure.answered(this.#state, messages, undefined, run);
-    if (asked !== undefined) {
-      this.#apply(asked.update);
-      turn = asked;
-    }
-    const all = withIds(replaced(messages, turn.messages));
-    return { messages: all, answer: turn.isAnswered ? all.at(-1) : undefined };
+    return this.#turn(withIds(toMessages(input)), this.#run(config));
   }
 
-  /** What a model is to be sent: system message, messages, tools. @param model - The model client, when it is known. */
+  /**
+   * What a model is to be sent: system message, messages, tools. What a person typed is taken by {@link begin}.
+   *
+   * @param model - The model client, when it is known.
+   */
   async prepare(
     messages: readonly BaseMessage[],
     model?: unknown,
@@ -116,7 +114,10 @@ export class McpSession {
     return outcomes.map(({ message }) => message);
   }
 
-  /** Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. */
+  /**
+   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. Mentions and commands are
+   * taken by {@link begin}, or by {@link model}.
+   */
   context(): Runnable<McpSessionInput, BaseMessage[]> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
       const { systemMessage, messages } = await this.#prepared(toMessages(input), undefined, config);
@@ -124,11 +125,20 @@ export class McpSession {
     });
   }
 
-  /** The model with all that a call needs, tools included: `prompt.pipe(session.model(model))`. */
+  /**
+   * The model with all that a call needs, tools included: `prompt.pipe(session.model(model))`. When a person's message is
+   * the last one, its mentions and commands are taken first; one that is answered without the model is its answer.
+   */
   model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
-      const request = await this.#prepared(toMessages(input), model, config);
-      return callModel(model, request, this.#run(config));
+      const run = this.#run(config);
+      let messages = withIds(toMessages(input));
+      if (HumanMessage.isInstance(messages.at(-1))) {
+        const turn = await this.#turn(messages, run);
+        if (turn.answer !== undefined) return turn.answer;
+        messages = turn.messages;
+      }
+      return callModel(model, await this.#prepared(messages, model, config), run);
     });
   }
 
@@ -164,13 +174,25 @@ export class McpSession {
     });
   }
 
-  /** A request for a prompt: what the prompt says stands before ours, and the session begins with it when it is new. */
+  async #turn(messages: BaseMessage[], run: RunInfo): Promise<McpTurn> {
+    let turn = await this.#disclosure.start(this.#state, messages, run);
+    this.#apply(turn.update);
+    const asked = await this.#disclosure.answered(this.#state, messages, undefined, run);
+    if (asked !== undefined) {
+      this.#apply(asked.update);
+      turn = asked;
+    }
+    const all = withIds(replaced(messages, turn.messages));
+    const last = all.at(-1);
+    return { messages: all, answer: turn.isAnswered && AIMessage.isInstance(last) ? last : undefined };
+  }
+
+  /** A request for a prompt: what the prompt says stands before ours. */
   async #prepared(input: readonly BaseMessage[], model: unknown, config: RunnableConfig | undefined): Promise<ModelRequest> {
     const [first, ...rest] = input;
     const leading = first !== undefined && SystemMessage.isInstance(first) ? first : undefined;
     const messages = withIds(leading === undefined ? input : rest);
     const run = this.#run(config);
-    if (this.#state._mcpSent === undefined) this.#apply((await this.#disclosure.start(this.#state, messages, run)).update);
     const request = await prepareModelRequest({
       disclosure: this.#disclosure,
       state: this.#state,
@@ -225,7 +247,9 @@ export function createMcpSession(hubOrClient: McpHub | WrappableClient, options:
 function toMessages(input: McpSessionInput): BaseMessage[] {
   if (typeof input === "string") return [new HumanMessage(input)];
   if (Array.isArray(input)) return input.map((message) => coerceMessageLikeToMessage(message));
-  return input.toChatMessages();
+  const prompt = input as Exclude<McpSessionInput, string | readonly unknown[]> | undefined;
+  if (typeof prompt?.toChatMessages === "function") return prompt.toChatMessages();
+  throw new McpConfigError("A session takes text, a list of messages, or what a prompt template makes.");
 }
 
 /** The messages, each with an id: mentions and notes are kept by it. Those of the caller are not written to. */

@@ -12,11 +12,12 @@ export interface ActionRequest {
   readonly description: string;
   /** Id of the tool call; an answer may name it. */
   readonly callId: string;
-  readonly operation: "call" | "invoke" | "read" | "list";
+  /** `"start"`: the program of a stdio server would be started for the first time; see the option `consent`. */
+  readonly operation: "call" | "invoke" | "read" | "list" | "start";
   readonly serverName: string;
   /** The server's own name of the tool; of a call only. */
   readonly toolName?: string;
-  /** Tool, prompt or URI, as the policy function gets it. */
+  /** Tool, prompt, URI or command, as the policy function gets it. */
   readonly target: string;
   /** What the tool does, by the configuration or by hints that are trusted. */
   readonly class: ToolClass;

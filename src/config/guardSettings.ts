@@ -1,4 +1,5 @@
 import { lookup } from "node:dns/promises";
+import { resolve } from "node:path";
 
 import * as z from "zod";
 
@@ -48,4 +49,59 @@ export function urlGuardSettings(option: z.output<typeof urlGuardSchema> | undef
   const given = typeof option === "string" ? { mode: option } : (option ?? {});
   const { mode = "checked", allowHosts = [], literals = "allow", lookup: own = systemLookup } = given;
   return { mode, allowHosts, literals, lookup: own };
+}
+
+/** A program that wants to be started, for a person to read. Secrets are masked. */
+export interface ConsentRequest {
+  readonly serverName: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** Names of the environment variables it is given; values are not shown. */
+  readonly env: readonly string[];
+  /** The folder it would be approved for. */
+  readonly workspace: string;
+  /** Why a person is asked: it is new here, or it is not what was approved. */
+  readonly reason: string;
+  /** Stands for all of this with its values; an approval is for it alone. */
+  readonly digest: string;
+}
+
+/** Where approvals are kept: a LangChain store, or what has its `mget` and `mset`. */
+export interface ConsentStore {
+  mget(keys: string[]): Promise<unknown[]>;
+  mset(entries: [string, unknown][]): Promise<void>;
+}
+
+/** Asks a person whether a program may be started. */
+export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
+
+/** Whether stdio servers have to be approved by a person before they are started first; see `docs/security.md`. */
+export const consentSchema = z.strictObject({
+  /** Where approvals are kept: the path of a file, or a LangChain store. Whoever can write to it can approve. */
+  store: z.union([
+    z.string().min(1),
+    z.custom<ConsentStore>(
+      (value) => typeof (value as ConsentStore | null)?.mset === "function" && typeof (value as ConsentStore).mget === "function",
+      "a LangChain store with mget() and mset()",
+    ),
+  ]),
+  /** The folder that approvals are for. Default: the working directory of this process. */
+  workspace: z.string().min(1).optional(),
+  /** Asks a person. Default: an agent asks by an interrupt when its run begins, or by its `onAsk`. */
+  onConsent: z.custom<OnConsent>((value) => typeof value === "function", "a function").optional(),
+});
+
+/** How stdio servers are approved. */
+export interface ConsentSettings {
+  readonly store: ConsentStore | string;
+  /** Absolute. */
+  readonly workspace: string;
+  readonly onConsent: OnConsent | undefined;
+}
+
+/** The option `consent` with its defaults. */
+export function consentSettings(option: z.output<typeof consentSchema> | undefined): ConsentSettings | undefined {
+  if (option === undefined) return undefined;
+  return { store: option.store, workspace: resolve(option.workspace ?? "."), onConsent: option.onConsent };
 }

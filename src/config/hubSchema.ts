@@ -1,7 +1,7 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
-import { transportsSchema, urlGuardSchema } from "./guardSettings.js";
+import { consentSchema, transportsSchema, urlGuardSchema } from "./guardSettings.js";
 import { policySchema, tierSchema } from "./policySchema.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
 
@@ -169,6 +169,8 @@ export const hubOptionsSchema = z.strictObject({
     .optional(),
   /** Kinds of transports that servers may have which are reached by configuration. Default: all. */
   transports: transportsSchema.optional(),
+  /** Whether a person has to approve a stdio server before it is started first. Default: nobody is asked. */
+  consent: consentSchema.optional(),
   /** The adapter's name for `toolTimeoutMs`. */
   defaultToolTimeout: positiveMs.optional(),
   /** `"throw"`: `connect()` throws when a server fails. A function is told of each failure. Default `"ignore"`. */

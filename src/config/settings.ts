@@ -4,7 +4,7 @@ import type * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "./globs.js";
-import { urlGuardSettings, type UrlGuardSettings } from "./guardSettings.js";
+import { consentSettings, urlGuardSettings, type ConsentSettings, type UrlGuardSettings } from "./guardSettings.js";
 import {
   hubOptionsSchema,
   wrapOptionsSchema,
@@ -116,6 +116,8 @@ export interface HubSettings {
   readonly toolListTtlMs: number;
   readonly maxListPages: number;
   readonly urlGuard: UrlGuardSettings;
+  /** `undefined`: programs are started unasked. */
+  readonly consent: ConsentSettings | undefined;
   readonly secretResolver: SecretResolver;
   readonly onConnectionError: "throw" | "ignore" | ((failure: { serverName: string; error: unknown }) => void);
   readonly callbacks: AdapterCallbacks;
@@ -157,7 +159,9 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   }
   return {
     ...sharedSettings(parsed),
-    isGoverned: isGoverned(parsed, Object.values(parsed.mcpServers)),
+    // Who has to be asked about a program is asked by the same hook.
+    isGoverned: isGoverned(parsed, Object.values(parsed.mcpServers)) || parsed.consent !== undefined,
+    consent: consentSettings(parsed.consent),
     servers,
     secretResolver: parsed.secretResolver ?? environmentResolver,
     onConnectionError: parsed.onConnectionError ?? "ignore",
@@ -210,6 +214,7 @@ export function resolveWrapOptions(
   return {
     ...sharedSettings(parsed),
     isGoverned: isGoverned(parsed, Object.values(parsed.servers ?? {})),
+    consent: undefined,
     servers,
     secretResolver: environmentResolver,
     onConnectionError: "ignore",

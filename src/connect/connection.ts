@@ -58,6 +58,8 @@ export interface ConnectionParts {
   readonly isOwned: boolean;
   /** Milliseconds after which a failed server is tried again by use. */
   readonly retryAfterMs: number;
+  /** Asks whoever has to allow the server, for as long as they need. Rejects with an {@link McpPolicyError}. */
+  readonly admit?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** From 0 to 1, for waits. */
   readonly random?: (() => number) | undefined;
 }
@@ -161,7 +163,9 @@ export class Connection {
     const attempt = state.kind === "idle" ? 1 : state.attempts + 1;
     const abort = new AbortController();
     // Not past the breaker: a failed server is tried again seldom enough.
-    const done = this.#parts.connectLimit(() => this.#attempt(attempt, abort.signal));
+    const { admit, connectLimit } = this.#parts;
+    const open = (): Promise<void> => connectLimit(() => this.#attempt(attempt, abort.signal));
+    const done = admit === undefined ? open() : rejectOnAbort(admit(abort.signal), abort.signal).then(open);
     this.#become({ kind: "connecting", attempt, abort, done });
     const settled = done.catch((error: unknown) => this.#fail(abort, error as McpMiddlewareError, attempt));
     // Whoever waits sees the error; nobody waiting is no unhandled rejection.
@@ -181,10 +185,26 @@ export class Connection {
     } else if (state.kind === "connected") {
       this.#become({ kind: "idle" });
       await this.#end(state.session);
-    } else if (state.kind === "failed" || state.kind === "needs-auth") {
+    } else if (state.kind === "failed" || state.kind === "needs-auth" || (state.kind === "disabled" && "error" in state)) {
       this.#become({ kind: "idle" });
     }
     await this.connect();
+  }
+
+  /** Opens it in the background when only a person was missing. */
+  allowed(): void {
+    if (this.#state.kind !== "disabled" || this.#state.error === undefined) return;
+    this.#become({ kind: "idle" });
+    this.connect().catch(() => undefined);
+  }
+
+  /** Ends the connection until {@link reconnect}, because it is not allowed any more. */
+  disable(error: McpMiddlewareError): void {
+    const state = this.#state;
+    if (state.kind === "closed" || state.kind === "disabled") return;
+    this.#become({ kind: "disabled", error });
+    if (state.kind === "connected") void this.#end(state.session);
+    else if (state.kind === "connecting" || state.kind === "reconnecting") state.abort.abort(error);
   }
 
   /** Begins a connect in the background when this server failed long enough ago. */
@@ -419,8 +439,11 @@ export class Connection {
   #fail(abort: AbortController, error: McpMiddlewareError, attempts: number): void {
     const state = this.#state;
     if ((state.kind !== "connecting" && state.kind !== "reconnecting") || state.abort !== abort) return;
-    const kind = McpAuthRequiredError.isInstance(error) ? "needs-auth" : "failed";
-    this.#become({ kind, error, failedAtMs: Date.now(), attempts });
+    if (isForPeople(error)) this.#become({ kind: "disabled", error });
+    else {
+      const kind = McpAuthRequiredError.isInstance(error) ? "needs-auth" : "failed";
+      this.#become({ kind, error, failedAtMs: Date.now(), attempts });
+    }
   }
 
   #become(state: State): void {
@@ -436,7 +459,13 @@ export class Connection {
     if (state.kind === "failed" || state.kind === "needs-auth") {
       return untilMs === undefined ? state.error : openBreakerError(serverName, untilMs, state.error);
     }
+    if (state.kind === "disabled" && state.error !== undefined) return state.error;
     if (state.kind === "disabled" || state.kind === "closed") return closedError(serverName, state.kind);
     return openedAnewError(serverName);
   }
+}
+
+/** True for what no further attempt changes, only a person. */
+function isForPeople({ code }: McpMiddlewareError): boolean {
+  return code === "CONSENT_REQUIRED" || code === "CONSENT_REFUSED";
 }

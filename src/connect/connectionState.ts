@@ -12,7 +12,7 @@ export interface Opening {
  * State of one connection; each kind carries only its own data.
  *
  * idle → connecting → connected → reconnecting → connected | failed; any → closed. `needs-auth` and `failed` are tried
- * again by use, `disabled` never.
+ * again by use, `disabled` never; what a person has to allow becomes `disabled` with the reason.
  */
 export type State =
   | { readonly kind: "idle" }
@@ -35,5 +35,6 @@ export type State =
       readonly failedAtMs: number;
       readonly attempts: number;
     }
-  | { readonly kind: "disabled" }
+  /** With an error: a person has not allowed it, or not any more. */
+  | { readonly kind: "disabled"; readonly error?: McpMiddlewareError }
   | { readonly kind: "closed" };

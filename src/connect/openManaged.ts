@@ -8,6 +8,7 @@ import { checkUrl, type TransportSettings } from "../config/transport.js";
 import { expandVariables } from "../config/variables.js";
 import { McpAuthRequiredError, McpConnectionError, McpPolicyError } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
+import type { McpConsents } from "./consents.js";
 import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
 import { openAdopted } from "./openAdopted.js";
@@ -25,11 +26,17 @@ type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
  *
  * A session that cannot be opened leaves nothing behind: its process and sockets are gone before the error is thrown.
  *
+ * @param consents - Who has approved which program; without it programs are started unasked.
  * @throws {McpConfigError} for a missing variable or a wrong URL.
+ * @throws {McpPolicyError} for a URL that is not followed, or a program that was not approved.
  * @throws {McpAuthRequiredError} when the server answers 401 or asks for OAuth.
  * @throws {McpConnectionError} `CONNECT_FAILED` with the reason and the last stderr lines.
  */
-export function openManaged(settings: ServerSettings, { secretResolver, urlGuard }: HubSettings): OpenSession {
+export function openManaged(
+  settings: ServerSettings,
+  { secretResolver, urlGuard }: HubSettings,
+  consents?: McpConsents,
+): OpenSession {
   const { serverName } = settings;
   const transport = settings.transport!;
   if (transport.kind === "client") return openAdopted(transport.client, serverName);
@@ -46,6 +53,8 @@ export function openManaged(settings: ServerSettings, { secretResolver, urlGuard
     const secrets = [...resolved, ...literalSecrets(expanded)];
     switch (expanded.kind) {
       case "stdio":
+        // What was approved may be other than what is started now.
+        await consents?.verify({ serverName, parameters: expanded, secrets });
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
         const url = checkUrl(serverName, expanded.url, true);
@@ -57,6 +66,25 @@ export function openManaged(settings: ServerSettings, { secretResolver, urlGuard
       default:
         return openRemote({ serverName, remote: expanded, secrets, signal, events }, urlGuard);
     }
+  };
+}
+
+/**
+ * Asks a person about the program of a stdio server before it is opened.
+ *
+ * Apart from the opening, so that they may take longer than a connect.
+ *
+ * @returns `undefined` for servers that nobody has to be asked about.
+ */
+export function consentOf(
+  { serverName, transport }: ServerSettings,
+  { secretResolver }: HubSettings,
+  consents: McpConsents | undefined,
+): ((signal: AbortSignal) => Promise<void>) | undefined {
+  if (consents === undefined || transport?.kind !== "stdio") return undefined;
+  return async (signal) => {
+    const { value, secrets } = await expandVariables(transport, secretResolver, serverName);
+    await consents.ask({ serverName, parameters: value, secrets: [...secrets, ...literalSecrets(value)] }, signal);
   };
 }
 

@@ -31,6 +31,8 @@ export interface PoolEvents {
 export interface PoolParts {
   readonly settings: HubSettings;
   readonly open: (settings: ServerSettings) => OpenSession;
+  /** Asks whoever has to allow a server before it is opened. */
+  readonly admit?: ((settings: ServerSettings) => ((signal: AbortSignal) => Promise<void>) | undefined) | undefined;
   /** Whether the connections belong to a wrapped client: only its owner opens lost ones again. */
   readonly isWrapped: boolean;
   readonly events: PoolEvents;
@@ -56,6 +58,7 @@ export class ConnectionPool {
         const connection = new Connection({
           settings: server,
           open: parts.open(server),
+          admit: parts.admit?.(server),
           maxListPages: settings.maxListPages,
           listTtlMs: settings.toolListTtlMs,
           isOwned: isWrapped || server.transport?.kind === "client",
@@ -104,7 +107,11 @@ export class ConnectionPool {
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   async startAll(serverNames: readonly string[]): Promise<ConnectReport> {
-    const enabled = serverNames.filter((serverName) => this.connection(serverName).state.kind !== "disabled");
+    const enabled = serverNames.filter((serverName) => {
+      const { state } = this.connection(serverName);
+      // One that a person has not allowed is reported.
+      return state.kind !== "disabled" || state.error !== undefined;
+    });
     const results = await Promise.allSettled(enabled.map((serverName) => this.start(serverName)));
     const connected: string[] = [];
     const failed: { serverName: string; error: McpMiddlewareError }[] = [];

@@ -211,5 +211,5 @@ function instructionLine({ serverName, instructions }: ListedServer, room: Room)
 function overflowLine(hidden: readonly ListedServer[]): string {
   if (hidden.length === 0) return "";
   const tools = hidden.reduce((sum, server) => sum + server.tools.length, 0);
-  return `… and ${tools} tools of ${hidden.length} more servers, found by search_mcp_tools\n`;
+  return `… and ${tools} tools of ${hidden.length} more servers, found by search\n`;
 }

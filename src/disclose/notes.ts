@@ -33,7 +33,7 @@ export function renderNote(changes: readonly ServerChange[]): string {
 function describeChange({ serverName, kind, toolCount, isPinned, diff }: ServerChange, maxChars: number): string {
   const name = oneLine(serverName, 64);
   if (kind === "joined") {
-    return `Server ${name} is connected now: ${toolCount} tools, ${isPinned ? "callable at once" : "found by search_mcp_tools"}.`;
+    return `Server ${name} is connected now: ${toolCount} tools, ${isPinned ? "callable at once" : "to be searched for"}.`;
   }
   if (diff === undefined) return `Server ${name} changed its tools; search again before you use one of them.`;
   const parts = [

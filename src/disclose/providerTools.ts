@@ -13,7 +13,11 @@ interface ModelLike {
   readonly lc_id?: readonly string[];
   readonly constructor?: { readonly name?: string };
   readonly useResponsesApi?: unknown;
-  readonly _defaultConfig?: { readonly modelProvider?: unknown; readonly useResponsesApi?: unknown };
+  readonly _defaultConfig?: {
+    readonly model?: unknown;
+    readonly modelProvider?: unknown;
+    readonly useResponsesApi?: unknown;
+  };
 }
 
 /**
@@ -27,11 +31,18 @@ export function providerSearchOf(model: unknown): ProviderTool | undefined {
   if (typeof model !== "object" || model === null) return undefined;
   const { lc_id: id, constructor, useResponsesApi, _defaultConfig: configured } = model as ModelLike;
   const name = id?.at(-1) ?? constructor?.name ?? "";
-  const provider = name === "ConfigurableModel" ? configured?.modelProvider : undefined;
+  const provider =
+    name === "ConfigurableModel" ? (configured?.modelProvider ?? providerOf(String(configured?.model ?? ""))) : undefined;
   if (name === "ChatAnthropic" || provider === "anthropic") return SEARCHES.anthropic;
   const isOpenAi =
     name === "ChatOpenAI" ? useResponsesApi === true : provider === "openai" && configured?.useResponsesApi === true;
   return isOpenAi ? SEARCHES.openai : undefined;
+}
+
+/** The provider that LangChain takes a model's name for. */
+function providerOf(model: string): string | undefined {
+  if (model.startsWith("claude")) return "anthropic";
+  return /^(gpt-|chatgpt|o\d)/.test(model) ? "openai" : undefined;
 }
 
 /** A tool that the provider shows the model when its search finds it. */

@@ -173,7 +173,7 @@ export function unknownToolText(view: View, name: string): string {
     (serverName) => view.server(serverName) === undefined && name.startsWith(`mcp__${serverName}__`),
   );
   const why = away === undefined ? "" : ` Server ${oneLine(away, 64)} is ${view.state(away)} now.`;
-  return `The tool "${oneLine(name, 80)}" is not available.${why}${hint} Call search_mcp_tools to find what you need.`;
+  return `The tool "${oneLine(name, 80)}" is not available.${why}${hint} Search for what you need.`;
 }
 
 function interleave(lists: readonly (readonly ToolEntry[])[]): ToolEntry[] {
@@ -248,7 +248,7 @@ function unreachable(view: View, serverNames: readonly string[]): string {
 }
 
 /** States in which a server cannot be called. */
-const AWAY: readonly string[] = ["failed", "needs-auth", "closed", "reconnecting", "unavailable"];
+const AWAY: readonly string[] = ["failed", "needs-auth", "disabled", "closed", "reconnecting", "unavailable"];
 
 function isComing(view: View, serverName: string): boolean {
   return ["connecting", "idle"].includes(view.state(serverName));

@@ -26,8 +26,8 @@ export interface McpGraphOptions extends McpNodesOptions {
 export const McpGraphSchema = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
 
 const { mcpActivation, disabledMcpServers } = mcpStateFields;
-/** What a caller may set. */
-const InputSchema = new StateSchema({ messages: MessagesValue, mcpActivation, disabledMcpServers });
+/** What a caller may set, and gets back: also the graph that this one is a node of, whose own listing and answers stay. */
+const PublicSchema = new StateSchema({ messages: MessagesValue, mcpActivation, disabledMcpServers });
 
 /**
  * A compiled graph of an agent with MCP tools, in one line; `createMcpNodes` gives its parts for a graph of your own.
@@ -40,7 +40,7 @@ const InputSchema = new StateSchema({ messages: MessagesValue, mcpActivation, di
 export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: McpGraphOptions) {
   const { checkpointer, store, ...rest } = options;
   const nodes = createMcpNodes(hubOrClient, rest);
-  return new StateGraph({ state: McpGraphSchema, input: InputSchema })
+  return new StateGraph({ state: McpGraphSchema, input: PublicSchema, output: PublicSchema })
     .addNode("input", nodes.input)
     .addNode("callModel", nodes.callModel)
     .addNode("policy", nodes.policy)

@@ -8,7 +8,7 @@ import { openCalls } from "../call/openCalls.js";
 import { runInfoOf, type ToolCallLike } from "../runInfo.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/openWrapped.js";
-import { Disclosure } from "../disclosure.js";
+import { Disclosure, isWaiting } from "../disclosure.js";
 import { McpConfigError } from "../errors.js";
 import { McpHub } from "../hub.js";
 import { isAnswerTo } from "../input/typed.js";
@@ -133,7 +133,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
     },
     afterInput: (state) => {
       if (isAnswered(state)) return END;
-      return (state._mcpTyped ?? undefined) === undefined ? "callModel" : "policy";
+      return isWaiting(state) ? "policy" : "callModel";
     },
     afterModel: (state) => (openCalls(state.messages).length > 0 ? "policy" : END),
     afterPolicy: (state) => {

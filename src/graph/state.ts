@@ -41,5 +41,6 @@ export const mcpAnnotation = Annotation.Root({
   _mcpAsked: lastWrite<McpAsked>(),
   _mcpDecisions: lastWrite<McpDecisions>(),
   _mcpTyped: lastWrite<McpTyped | null>(),
+  _mcpConsents: lastWrite<McpAsked | null>(),
   _mcpResources: lastWrite<McpResources>(),
 });

@@ -49,6 +49,8 @@ export interface TurnStart {
   readonly messages: readonly BaseMessage[];
   readonly view: View;
   readonly asker: Asker;
+  /** Whether the messages are a person's. Default true. */
+  readonly isTyped?: boolean;
 }
 
 /** What became of what a person typed. */
@@ -88,8 +90,8 @@ export class TurnInput {
    */
   async take(start: TurnStart): Promise<TurnOutcome> {
     const { settings, commands } = this.#parts;
-    const { messages, view, state, asker } = start;
-    const typed = newestTyped(messages);
+    const { messages, view, state, asker, isTyped = true } = start;
+    const typed = isTyped ? newestTyped(messages) : undefined;
     if (typed !== undefined) {
       const named = [...view.spokenServers(), ...view.spokenDisabled()];
       const chat = parseChatCommand(textsOf(typed)[0] ?? "", named, settings.chatCommands);

@@ -8,7 +8,7 @@ import type { McpAsked, McpDecisions } from "../state.js";
 const MAX_MESSAGE_CHARS = 2_000;
 const CALL_ANSWERS = ["approve", "edit", "reject"] as const;
 const OTHER_ANSWERS = ["approve", "reject"] as const;
-const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The lists" } as const;
+const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The lists", start: "The program" } as const;
 
 type AskedCall = McpAsked[string];
 type StoredDecision = McpDecisions[string];

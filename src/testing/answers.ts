@@ -30,23 +30,35 @@ export type McpTestAnswer =
 /** What a script says to a call. @throws what the script's function throws, and when it has no further answer. */
 export async function answerTo(answer: McpTestAnswer, call: McpTestCall): Promise<McpTestValue> {
   const one = isSequence(answer) ? answer[call.count - 1] : answer;
-  if (one === undefined) {
-    throw new Error(
-      `The script of "${call.target}" has ${(answer as readonly unknown[]).length} answers; this is call ${call.count}.`,
-    );
+  if (one === undefined && isSequence(answer)) {
+    throw new Error(`The script of "${call.target}" has ${answer.length} answers; this is call ${call.count}.`);
   }
-  return typeof one === "function" ? one(call) : one;
+  const value: unknown = typeof one === "function" ? await one(call) : one;
+  if (typeof value === "string" || value instanceof Error || (isRecord(value) && !isContentBlock(value))) return value;
+  throw new Error(
+    `The script of "${call.target}" answers with ${isRecord(value) ? "a content block" : typeof value}. Give text, an Error, or a result such as { content: [{ type: "text", text: "…" }] }.`,
+  );
+}
+
+/** An array of blocks was meant for one result, and is a sequence of answers here. A resource's content has no `type`. */
+function isContentBlock(value: Readonly<Record<string, unknown>>): boolean {
+  return ["text", "image", "audio", "resource", "resource_link"].includes(String(value["type"]));
 }
 
 function isSequence(answer: McpTestAnswer): answer is Extract<McpTestAnswer, readonly unknown[]> {
   return Array.isArray(answer);
 }
 
-/** The result of a tool. */
+const RESULT_KEYS = ["content", "structuredContent", "isError", "_meta"] as const;
+
+/** The result of a tool. @throws for an object that is none. */
 export function toToolResult(value: McpTestValue): Result {
   if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (value instanceof Error) return { content: [{ type: "text", text: messageOf(value) }], isError: true };
-  return { content: [], ...value };
+  if (RESULT_KEYS.some((key) => key in value)) return { content: [], ...value };
+  throw new Error(
+    `A result has one of ${RESULT_KEYS.join(", ")}; the script has ${Object.keys(value).join(", ") || "nothing"}. Did you mean { structuredContent: … }?`,
+  );
 }
 
 /** The result of a prompt. @throws a value that is an `Error`. */

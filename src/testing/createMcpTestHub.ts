@@ -1,5 +1,6 @@
 import { McpConfigError } from "../errors.js";
 import type { McpHubOptions } from "../config/hubSchema.js";
+import { isRecord } from "../config/isRecord.js";
 import { nearest } from "../config/nearest.js";
 import type { McpServerEntry } from "../config/serverSchema.js";
 import { McpHub } from "../hub.js";
@@ -32,6 +33,7 @@ export interface McpTestHubCall extends McpTestCall {
   readonly kind: "tool" | "prompt" | "resource";
 }
 
+const NOTHING = {} as McpTestServerEntry;
 const KINDS = { answers: "tool", prompts: "prompt", resources: "resource" } as const;
 
 /** A hub without servers, and what its agents did. Close it with `close()` or `await using`. */
@@ -49,10 +51,17 @@ export class McpTestHub implements AsyncDisposable {
     this.calls = calls;
   }
 
-  /** Has a server offer other tools from now on; it announces that (`list_changed`), and the hub has listed them after this. */
+  /**
+   * Has a server offer something else from now on. Other tools are announced (`list_changed`), and the hub has listed them
+   * after this; for other prompts, resources and instructions it connects anew.
+   *
+   * @throws {McpConfigError} for a recording without tools.
+   */
   async offer(serverName: string, recording: McpRecording): Promise<void> {
-    await this.#server(serverName).offer(recording);
-    await this.hub.refresh(serverName);
+    checkScript(serverName, recording, {});
+    const next = await this.#server(serverName).offer(recording);
+    if (next === "refresh") await this.hub.refresh(serverName);
+    if (next === "reconnect") await this.hub.reconnect(serverName);
   }
 
   /** Ends the connections of a server; until {@link restore} it cannot be reached. */
@@ -93,11 +102,16 @@ export class McpTestHub implements AsyncDisposable {
  * });
  * const agent = createAgent({ model, middleware: [mcpMiddleware(test.hub)] });
  */
-export function createMcpTestHub({ mcpServers, ...options }: McpTestHubOptions): McpTestHub {
+export function createMcpTestHub(given: McpTestHubOptions): McpTestHub {
+  const { mcpServers, ...options } = isRecord(given) ? given : ({} as McpTestHubOptions);
+  if (!isRecord(mcpServers)) {
+    throw new McpConfigError('createMcpTestHub: give "mcpServers", such as { tracker: { recording, answers } }.');
+  }
   const calls: McpTestHubCall[] = [];
   const servers = new Map<string, TestServer>();
   const entries: Record<string, McpServerEntry> = {};
-  for (const [serverName, { recording, answers = {}, prompts = {}, resources = {}, ...entry }] of Object.entries(mcpServers)) {
+  for (const [serverName, options] of Object.entries(mcpServers)) {
+    const { recording, answers = {}, prompts = {}, resources = {}, ...entry } = (options as typeof options | null) ?? NOTHING;
     checkScript(serverName, recording, answers);
     const script: McpTestScript = { answers, prompts, resources };
     const server = new TestServer(serverName, recording, script, (kind, call) => calls.push({ kind: KINDS[kind], ...call }));
@@ -108,8 +122,8 @@ export function createMcpTestHub({ mcpServers, ...options }: McpTestHubOptions):
 }
 
 function checkScript(serverName: string, recording: unknown, answers: Readonly<Record<string, McpTestAnswer>>): void {
-  const tools: unknown = (recording as { readonly tools?: unknown } | undefined)?.tools;
-  if (!Array.isArray(tools)) {
+  const tools: unknown = isRecord(recording) ? recording["tools"] : undefined;
+  if (!Array.isArray(tools) || !tools.every(isRecord)) {
     throw new McpConfigError(`Test server "${serverName}": "recording" needs "tools", an array as the server lists them.`, {
       serverName,
     });

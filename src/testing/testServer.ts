@@ -1,5 +1,7 @@
 // McpServer, which the SDK recommends, takes no JSON schemas, and recordings are those.
 /* eslint-disable @typescript-eslint/no-deprecated */
+import { isDeepStrictEqual } from "node:util";
+
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
@@ -49,10 +51,18 @@ export class TestServer {
     this.#onCall = onCall;
   }
 
-  /** Offers something else from now on, and says so to who is connected. */
-  async offer(recording: McpRecording): Promise<void> {
+  /**
+   * Offers something else from now on, and announces other tools to who is connected.
+   *
+   * @returns What has to be done for it to be known at once.
+   */
+  async offer(recording: McpRecording): Promise<"nothing" | "refresh" | "reconnect"> {
+    const before = this.#recording;
     this.#recording = recording;
+    if (this.#open.size === 0) return "nothing";
+    if (!isDeepStrictEqual({ ...before, tools: [] }, { ...recording, tools: [] })) return "reconnect";
     await Promise.all([...this.#open].map((server) => server.sendToolListChanged()));
+    return "refresh";
   }
 
   /** Ends every connection and refuses new ones, or takes them again. */
@@ -73,28 +83,31 @@ export class TestServer {
   }
 
   #makeServer(): Server {
-    const { prompts, resources, resourceTemplates, instructions, serverInfo } = this.#recording;
-    const hasPrompts = prompts !== undefined || Object.keys(this.#script.prompts).length > 0;
-    const hasResources = (resources ?? resourceTemplates) !== undefined || Object.keys(this.#script.resources).length > 0;
+    const { instructions, serverInfo } = this.#recording;
+    const capabilities = this.#capabilities();
     const server = new Server(
       { name: this.#serverName, version: "0.0.0", ...serverInfo },
-      {
-        capabilities: {
-          tools: { listChanged: true },
-          ...(hasPrompts ? { prompts: {} } : {}),
-          ...(hasResources ? { resources: {} } : {}),
-        },
-        ...(instructions === undefined ? {} : { instructions }),
-      },
+      { capabilities, ...(instructions === undefined ? {} : { instructions }) },
     );
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: this.#recording.tools }));
     server.setRequestHandler(
       CallToolRequestSchema,
       async ({ params }) => (await this.#callTool(params.name, params.arguments ?? {})) as never,
     );
-    if (hasPrompts) this.#servePrompts(server);
-    if (hasResources) this.#serveResources(server);
+    if (capabilities.prompts !== undefined) this.#servePrompts(server);
+    if (capabilities.resources !== undefined) this.#serveResources(server);
     return server;
+  }
+
+  #capabilities() {
+    const { prompts, resources, resourceTemplates } = this.#recording;
+    const hasPrompts = prompts !== undefined || Object.keys(this.#script.prompts).length > 0;
+    const hasResources = (resources ?? resourceTemplates) !== undefined || Object.keys(this.#script.resources).length > 0;
+    return {
+      tools: { listChanged: true },
+      ...(hasPrompts ? { prompts: {} } : {}),
+      ...(hasResources ? { resources: {} } : {}),
+    };
   }
 
   #servePrompts(server: Server): void {

@@ -14,13 +14,16 @@ const SERVER = {
   name: "wiki",
   noBase: true,
   tools: TOOLS,
-  resources: { "wiki://home": { text: "welcome" }, "wiki://secret": { text: "secret" } },
+  resources: { "wiki://home": { text: "welcome" }, "wiki://secret": { text: "secret" }, "wiki://asked": { text: "asked" } },
   prompts: [{ name: "review", arguments: [{ name: "page", required: true }] }],
   promptMessages: {
     review: ({ page }: { page: string }) => [{ role: "user", content: { type: "text", text: `Review ${page}` } }],
   },
 };
-const POLICY = { deny: ["mcp:call:wiki:drop_wiki", "mcp:read:wiki:*secret"], ask: ["mcp:call:wiki:put_page"] };
+const POLICY = {
+  deny: ["mcp:call:wiki:drop_wiki", "mcp:read:wiki:*secret"],
+  ask: ["mcp:call:wiki:put_page", "mcp:read:wiki:*asked"],
+};
 const SETTINGS: McpWrapOptions = { policy: POLICY, autoDeferChars: 0, startupDeadlineMs: 20_000, warnings: "silent" };
 
 async function use(
@@ -46,6 +49,23 @@ const call = (id: string, name: string, args: object = { page: "home" }) =>
 
 describe.each(["managed", "wrapped"])("%s servers", (kind) => {
   describe.each(Object.entries(FACES))("in %s", (_name, makeFace) => {
+    it("never run a call later that was given up", () =>
+      use(kind, async (hub, stats) => {
+        const both = calling(
+          { id: "put", name: "mcp__wiki__put_page", args: { page: "a" } },
+          { id: "get", name: "mcp__wiki__get_page", args: { page: "a" } },
+        );
+        const { say } = makeFace(hub, [both, "done"]);
+        const given = await say("write it", () => []);
+        const before = { ...stats.callsByTool };
+        expect(before["put_page"]).toBeUndefined();
+        expect(given.asked?.actionRequests).toHaveLength(1);
+        // The person speaks on; what is asked about is another thing.
+        const { asked } = await say("never mind. What is in @wiki:wiki://asked ?", () => [{ type: "approve" }]);
+        expect(asked?.actionRequests.map(({ operation }) => operation)).toEqual(["read"]);
+        expect(stats.callsByTool).toEqual(before);
+      }));
+
     it("disclose, find, promote and call", () =>
       use(kind, async (hub, stats) => {
         const { say, sent } = makeFace(hub, [

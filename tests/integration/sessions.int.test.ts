@@ -5,6 +5,7 @@ import { Command } from "@langchain/langgraph";
 import * as z from "zod";
 
 import { createMcpSession, McpHub, type McpSession } from "../../src/chain.js";
+import { createMcpTestHub } from "../../src/testing.js";
 import { calling, scripted } from "../support/agents.js";
 import { stdioFixture } from "../support/servers.js";
 
@@ -20,6 +21,45 @@ beforeAll(() => {
 afterAll(() => hub.close());
 
 const echo = calling({ id: "1", name: "mcp__s__echo", args: { text: "hi" } });
+
+describe("what is typed into a pipe", () => {
+  it("is taken by the model's Runnable, and answered there without the model", async () => {
+    await using test = createMcpTestHub({
+      mcpServers: {
+        s: {
+          recording: { tools: [], prompts: [{ name: "greet" }] },
+          prompts: { greet: "Say hello" },
+          resources: { "memo://a": "the memo" },
+        },
+      },
+      policy: { ask: ["mcp:read:s:*"] },
+    });
+    const model = scripted("one", "two", "ok");
+    const session = createMcpSession(test.hub, { onAsk: () => ({ decisions: [{ type: "approve" }] }) });
+    const pipe = ChatPromptTemplate.fromMessages([["human", "{q}"]]).pipe(session.model(model));
+    expect((await pipe.invoke({ q: "/mcp__s__greet" })).text).toBe("one");
+    expect(model.calls[0]!.messages.at(-1)!.text).toBe("Say hello");
+    expect((await pipe.invoke({ q: "see @s:memo://a" })).text).toBe("two");
+    expect(JSON.stringify(model.calls[1]!.messages)).toContain("the memo");
+    expect(session.state._mcpTyped ?? undefined).toBeUndefined();
+    expect((await pipe.invoke({ q: "/nope and /mcp__s__nope" })).text).toBe("ok");
+    expect((await pipe.invoke({ q: "/mcp disable s" })).text).toContain("is disabled in this conversation");
+    expect(model.calls).toHaveLength(3);
+  });
+
+  it.each([[undefined], [5], [{ messages: "hi" }]])("a session says what it takes: %j", async (input) => {
+    await expect(
+      createMcpSession(hub)
+        .loop(scripted("x"))
+        .invoke(input as never),
+    ).rejects.toThrow("A session takes text, a list of messages, or what a prompt template makes.");
+  });
+
+  it("a session says what its state is", () => {
+    for (const state of [null, "x", 5])
+      expect(() => createMcpSession(hub, { state: state as never })).toThrow('"state" has to be');
+  });
+});
 
 describe("a session", () => {
   it("pipes into a prompt and a model", async () => {

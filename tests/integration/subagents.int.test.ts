@@ -4,7 +4,7 @@ import { Command, END, MemorySaver, MessagesValue, Send, START, StateGraph, Stat
 import { createDeepAgent } from "deepagents";
 import type { AgentMiddleware } from "langchain";
 
-import { createMcpGraph, mcpStateFields } from "../../src/graph.js";
+import { createMcpGraph, createMcpNodes, mcpStateFields } from "../../src/graph.js";
 import { mcpMiddleware, type AskRequest, type McpActivation, type McpAgentOptions, type McpHub } from "../../src/index.js";
 import { answersOf, calling, scripted, spyMiddleware, type ScriptedCall } from "../support/agents.js";
 import { serving } from "../support/serving.js";
@@ -159,6 +159,28 @@ describe("sub-agents of a deep agent", () => {
   });
 });
 
+it("what a model writes to a sub-agent is nobody's word: no command, no mention", async () => {
+  const wiki = await serve({
+    name: "wiki",
+    tools: [page("get_page")],
+    resources: { "wiki://home": { text: "welcome" } },
+    prompts: [{ name: "greet" }],
+    promptMessages: { greet: [{ role: "user", content: { type: "text", text: "Say hello" } }] },
+  });
+  const hub = hubOf({ wiki: { url: wiki.url } }, { autoDeferChars: 0 });
+  await hub.connect();
+  for (const description of ["/mcp__wiki__greet", "/mcp disable wiki", "/mcp", "look at @wiki:wiki://home"]) {
+    const given = { id: "t", name: "task", args: { description, subagent_type: "reader" } };
+    const { spies, run } = deepAgent(hub, [calling(given), "done"], { reader: { options: {}, answers: ["read"] } });
+    const { messages } = await run({ messages: [new HumanMessage("go")] });
+    expect(answersOf(messages)["t"]!.text).toBe("read");
+    expect(spies["reader"]!.seen[0]!.messages.at(-1)!.text).toBe(description);
+    expect(spies["reader"]!.seen[0]!.system).not.toContain("MCP_RESOURCE");
+  }
+  expect(wiki.stats.gets ?? []).toEqual([]);
+  expect(wiki.stats.reads).toEqual({});
+});
+
 describe("sub-graphs", () => {
   const State = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
 
@@ -181,6 +203,40 @@ describe("sub-graphs", () => {
     expect(Object.keys(mcpActivation.promoted)).toEqual(["mcp__wiki__get_page"]);
     expect(first.calls[0]!.messages[0]!.text).not.toContain("mcp__files__read_file");
     expect(second.calls[0]!.messages[0]!.text).toContain("mcp__files__read_file");
+  });
+
+  it("keep their own listing and resources: those of the graph around them stay", async () => {
+    const files = await serve({
+      name: "files",
+      tools: [page("read_file")],
+      resources: { "files://a": { text: "content of a" } },
+    });
+    const wiki = await serve({ name: "wiki", tools: [page("get_page")], resources: { "wiki://b": { text: "content of b" } } });
+    const hub = hubOf({ files: { url: files.url }, wiki: { url: wiki.url } }, { autoDeferChars: 0 });
+    await hub.connect();
+    const model = scripted("one", "three");
+    const nodes = createMcpNodes(hub, { model });
+    const graph = new StateGraph(State)
+      .addNode("input", nodes.input)
+      .addNode("callModel", nodes.callModel)
+      .addNode("sub", createMcpGraph(hub, { model: scripted("two"), servers: ["wiki"] }))
+      .addConditionalEdges(START, ({ messages }) => (messages.at(-1)!.text.startsWith("sub") ? "sub" : "input"), ["sub", "input"])
+      .addConditionalEdges("input", nodes.afterInput, ["callModel", END])
+      .addEdge("callModel", END)
+      .addEdge("sub", END)
+      .compile({ checkpointer: new MemorySaver() });
+    const config = { configurable: { thread_id: "1" } };
+    await graph.invoke({ messages: [new HumanMessage("see @files:files://a")] }, config);
+    const before = (await graph.getState(config)).values;
+    await graph.invoke({ messages: [new HumanMessage("sub: see @wiki:wiki://b")] }, config);
+    const { _mcpSent, _mcpResources, cachedMcpResources } = (await graph.getState(config)).values;
+    expect({ _mcpSent, _mcpResources, cachedMcpResources }).toEqual({
+      _mcpSent: before._mcpSent,
+      _mcpResources: before._mcpResources,
+      cachedMcpResources: before.cachedMcpResources,
+    });
+    await graph.invoke({ messages: [new HumanMessage("what does a say?")] }, config);
+    expect(JSON.stringify(model.calls[1]!.messages[0]!.content)).toContain("content of a");
   });
 
   it("ask in parallel, too", async () => {

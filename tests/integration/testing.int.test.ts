@@ -161,8 +161,50 @@ describe("a test hub", () => {
     expect((await test.hub.callTool("s", "list_issues")).content).toContain("none");
   });
 
+  it("offers other prompts, resources and instructions, too; one that is down is known when it is back", async () => {
+    const prompt = (name: string) => [{ name }];
+    await using test = createMcpTestHub({ mcpServers: { s: { recording: { tools: [], prompts: prompt("p") } } } });
+    await test.hub.connect();
+    const names = async () => (await test.hub.listCommands()).map(({ name }) => name);
+    expect(await names()).toEqual(["mcp__s__p"]);
+    await test.offer("s", { tools: [], prompts: prompt("q") });
+    expect(await names()).toEqual(["mcp__s__q"]);
+    await test.offer("s", { tools: [], resources: [{ uri: "memo://a", name: "a" }], instructions: "Be kind." });
+    expect(await names()).toEqual([]);
+    expect(await test.hub.listResources("s")).toHaveLength(1);
+    expect(test.hub.snapshot("s")!.instructions).toBe("Be kind.");
+    await test.fail("s");
+    await test.offer("s", TRACKER);
+    await test.restore("s");
+    expect((await test.hub.getTools()).map(({ name }) => name)).toEqual(["mcp__s__create_issue", "mcp__s__list_issues"]);
+    await expect(test.offer("s", {} as never)).rejects.toThrow('"recording" needs "tools"');
+  });
+
+  it("says what is wrong with an answer", async () => {
+    const tools = ["bare", "blocks", "nothing"].map((name) => ({ name, inputSchema: { type: "object" } }));
+    await using test = createMcpTestHub({
+      mcpServers: {
+        s: {
+          recording: { tools },
+          answers: { bare: { id: 7 }, blocks: [{ type: "text", text: "hello" }], nothing: () => undefined as never },
+          prompts: { greet: () => undefined as never },
+        },
+      },
+    });
+    const said = async (name: string) => (await test.hub.callTool("s", name)).content;
+    expect(await said("bare")).toContain("A result has one of content, structuredContent, isError, _meta; the script has id.");
+    expect(await said("blocks")).toContain("answers with a content block. Give text, an Error, or a result such as");
+    expect(await said("nothing")).toContain("answers with undefined");
+    await expect(test.hub.getPrompt("s", "greet")).rejects.toThrow("answers with undefined");
+  });
+
   it("says what is wrong with its options", () => {
+    for (const options of [undefined, {}, { mcpServers: 5 }]) {
+      expect(() => createMcpTestHub(options as never)).toThrow('createMcpTestHub: give "mcpServers"');
+    }
     const make = (entry: object) => () => createMcpTestHub({ mcpServers: { s: entry as never } });
+    expect(make(null as never)).toThrow('Test server "s": "recording" needs "tools"');
+    expect(make({ recording: { tools: [null] } })).toThrow('"recording" needs "tools"');
     expect(make({})).toThrow('Test server "s": "recording" needs "tools"');
     expect(make({ recording: TRACKER, answers: { create_isue: "x" } })).toThrow('did you mean "create_issue"?');
     expect(make({ recording: TRACKER, answer: {} })).toThrow("unknown option");

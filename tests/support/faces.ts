@@ -129,8 +129,10 @@ function overGraph(answers: Answers, make: (model: ReturnType<typeof scripted>, 
       type Result = { messages: BaseMessage[]; __interrupt__?: { value: AskRequest }[] };
       let result = (await graph.invoke({ messages: [new HumanMessage(text)] } as never, config as never)) as Result;
       const asked = result.__interrupt__?.[0]?.value;
-      if (asked !== undefined && decide !== undefined) {
-        result = (await graph.invoke(new Command({ resume: { decisions: decide(asked) } }) as never, config as never)) as Result;
+      const decisions = asked === undefined ? undefined : decide?.(asked);
+      // Without answers the question is left open.
+      if (decisions !== undefined && decisions.length > 0) {
+        result = (await graph.invoke(new Command({ resume: { decisions } }) as never, config as never)) as Result;
       }
       return turnOf(result.messages, asked);
     },

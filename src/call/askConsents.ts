@@ -1,0 +1,36 @@
+import type { ConsentRequest } from "../config/guardSettings.js";
+import type { McpConsents } from "../connect/consents.js";
+import type { McpAsked, McpDecisions } from "../state.js";
+
+/** What a person is asked about programs that wait for them, by server. */
+export function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
+  return Object.fromEntries(
+    waiting.map(({ serverName, digest, reason, command, args, cwd, env, workspace }, order) => [
+      `mcp:start:${serverName}`,
+      {
+        boundName: `mcp:start:${serverName}`,
+        toolHash: digest,
+        digest,
+        order,
+        request: {
+          operation: "start" as const,
+          serverName,
+          target: [command, ...args].join(" "),
+          class: "destructive" as const,
+          arguments: { command, args, cwd, env, workspace },
+          reason,
+        },
+      },
+    ]),
+  );
+}
+
+/** Carries out what a person said: what is approved is started, in the background. */
+export async function settleConsents(consents: McpConsents, asked: McpAsked, decisions: McpDecisions): Promise<void> {
+  for (const [callId, { digest, request }] of Object.entries(asked)) {
+    const { type, message, answeredBy } = decisions[callId]!;
+    const { serverName } = request;
+    if (type === "approve") await consents.approve(serverName, { digest, by: answeredBy });
+    else if (type === "reject") consents.refuse(serverName, { digest, reason: message });
+  }
+}
