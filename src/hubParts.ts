@@ -92,7 +92,7 @@ function consentsOf(
   return new McpConsents(consent, {
     onStoreFailed: (error) => events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
     onApproved: (serverName) => connectionOf(serverName)?.allowed(),
-    onRevoked: (serverName, error) => connectionOf(serverName)?.disable(error),
+    onForbidden: (serverName, error) => connectionOf(serverName)?.disable(error),
   });
 }
 

@@ -42,7 +42,7 @@ export function transportSettings(
   entry: z.output<typeof serverEntrySchema>,
   allowed?: readonly string[],
 ): TransportSettings {
-  const transport = readTransport(serverName, entry);
+  const transport = readEntry(serverName, entry);
   if (allowed === undefined || transport.kind === "custom" || transport.kind === "client") return transport;
   if (!allowed.includes(transport.kind)) {
     const list = allowed.length === 0 ? "none" : allowed.join(", ");
@@ -53,7 +53,7 @@ export function transportSettings(
   return transport.kind === "http" && !allowed.includes("sse") ? { ...transport, sseFallback: false } : transport;
 }
 
-function readTransport(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
+function readEntry(serverName: string, entry: z.output<typeof serverEntrySchema>): TransportSettings {
   const refuse = (what: string): never => {
     throw new McpConfigError(`Server "${serverName}": ${what}.`, { serverName });
   };

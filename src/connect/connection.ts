@@ -201,7 +201,7 @@ export class Connection {
   /** Ends the connection until {@link reconnect}, because it is not allowed any more. */
   disable(error: McpMiddlewareError): void {
     const state = this.#state;
-    if (state.kind === "closed" || state.kind === "disabled") return;
+    if (state.kind === "closed" || (state.kind === "disabled" && state.error === undefined)) return;
     this.#become({ kind: "disabled", error });
     if (state.kind === "connected") void this.#end(state.session);
     else if (state.kind === "connecting" || state.kind === "reconnecting") state.abort.abort(error);

@@ -29,8 +29,8 @@ export interface ConsentEvents {
   readonly onStoreFailed: (error: unknown) => void;
   /** A server may be started now. */
   readonly onApproved: (serverName: string) => void;
-  /** A server may not run any more. */
-  readonly onRevoked: (serverName: string, error: McpPolicyError) => void;
+  /** A server may not run, or not any more. */
+  readonly onForbidden: (serverName: string, error: McpPolicyError) => void;
 }
 
 /** A program with its variables filled in. */
@@ -106,8 +106,11 @@ export class McpConsents {
   refuse(serverName: string, options: { readonly digest?: string; readonly reason?: string | undefined } = {}): void {
     const digest = options.digest ?? this.#pending.get(serverName)?.digest;
     if (digest === undefined) return;
-    this.#refused.set(serverName, { digest, reason: options.reason ?? "a person refused to have it started" });
+    const words = options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
+    const reason = `a person refused to have it started${words}`;
+    this.#refused.set(serverName, { digest, reason });
     if (this.#pending.get(serverName)?.digest === digest) this.#pending.delete(serverName);
+    this.#events.onForbidden(serverName, refusal("CONSENT_REFUSED", serverName, reason));
   }
 
   /** Takes an approval back. A server that runs is stopped. */
@@ -115,7 +118,7 @@ export class McpConsents {
     const known = await this.#known();
     if (!known.delete(serverName)) return;
     await this.#save(known);
-    this.#events.onRevoked(serverName, refusal("CONSENT_REQUIRED", serverName, "its approval was taken back"));
+    this.#events.onForbidden(serverName, refusal("CONSENT_REQUIRED", serverName, "its approval was taken back"));
   }
 
   /** Takes all approvals of this workspace folder back. */

@@ -1,0 +1,222 @@
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterEach, describe, expect, it } from "@jest/globals";
+
+import type { ConsentRequest, McpHubOptions } from "../../src/core.js";
+import { FACES } from "../support/faces.js";
+import { calling } from "../support/agents.js";
+import { stdioFixture, until } from "../support/servers.js";
+import { serving } from "../support/serving.js";
+
+const { hubOf, closeAll } = serving();
+afterEach(closeAll);
+
+const fileOf = (): string => join(mkdtempSync(join(tmpdir(), "mcp-consent-")), "consents.json");
+/** A server that leaves a trace when it is started. */
+function traced(more: object = {}) {
+  const trace = join(mkdtempSync(join(tmpdir(), "mcp-consent-")), "started");
+  return { entry: stdioFixture({ pidFile: trace }, more), wasStarted: () => existsSync(trace) };
+}
+
+type Consent = NonNullable<McpHubOptions["consent"]>;
+const hubWith = (entry: object, consent: Consent, more: object = {}) =>
+  hubOf({ s: entry }, { consent, autoDeferChars: 0, ...more });
+
+describe("a stdio server that nobody has approved", () => {
+  it("is not started; it is disabled, with the reason, and says what waits", async () => {
+    const { entry, wasStarted } = traced({ env: { TOKEN: "very secret" } });
+    const hub = hubWith(entry, { store: fileOf() });
+    const { failed } = await hub.connect();
+    expect(failed[0]!.error).toMatchObject({ name: "McpPolicyError", code: "CONSENT_REQUIRED" });
+    expect(hub.status()[0]!.state).toBe("disabled");
+    expect(hub.status()[0]!.error).toContain("has to approve it");
+    const [waiting] = hub.consents!.pending();
+    expect(waiting).toMatchObject({
+      serverName: "s",
+      command: process.execPath,
+      env: ["TOKEN"],
+      reason: "it was never approved here",
+    });
+    expect(JSON.stringify(waiting)).not.toContain("very secret");
+    await expect(hub.callTool("s", "echo", { text: "a" })).rejects.toMatchObject({ code: "CONSENT_REQUIRED" });
+    expect(wasStarted()).toBe(false);
+  });
+
+  it("is started when it was approved, here and in the next process", async () => {
+    const { entry } = traced();
+    const store = fileOf();
+    const hub = hubWith(entry, { store });
+    await hub.connect();
+    await hub.consents!.approve("s", { by: "ada" });
+    await until(() => hub.status()[0]!.state === "connected");
+    expect(await hub.consents!.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
+    const later = hubWith(entry, { store, onConsent: () => Promise.reject(new Error("asked again")) });
+    expect(await later.connect()).toEqual({ connected: ["s"], failed: [] });
+  });
+
+  it("is asked about by the callback, once, however long that takes", async () => {
+    const { entry } = traced();
+    const requests: ConsentRequest[] = [];
+    let say: (answer: boolean) => void = () => undefined;
+    const onConsent = (request: ConsentRequest) => {
+      requests.push(request);
+      return new Promise<boolean>((resolve) => (say = resolve));
+    };
+    const hub = hubWith({ ...entry, connectTimeoutMs: 5_000 }, { store: fileOf(), onConsent });
+    const both = Promise.all([hub.connect(), hub.connect()]);
+    await until(() => requests.length > 0);
+    expect(hub.status()[0]!.state).toBe("connecting");
+    say(true);
+    expect((await both)[0].connected).toEqual(["s"]);
+    expect(requests).toHaveLength(1);
+  });
+
+  it("stays off when a person refuses, until somebody wants it opened", async () => {
+    const { entry, wasStarted } = traced();
+    const answers = [false, true];
+    const hub = hubWith(entry, { store: fileOf(), onConsent: () => answers.shift()! });
+    await hub.connect();
+    expect(hub.status()[0]!.state).toBe("disabled");
+    expect(hub.status()[0]!.error).toContain("refused");
+    await expect(hub.callTool("s", "echo", { text: "a" })).rejects.toMatchObject({ code: "CONSENT_REFUSED" });
+    expect(wasStarted()).toBe(false);
+    await hub.reconnect("s");
+    expect(hub.status()[0]!.state).toBe("connected");
+  });
+
+  it.each([
+    [
+      "a callback that throws",
+      () => {
+        throw new Error("no window");
+      },
+    ],
+    ["an answer that is no yes", () => "yes" as never],
+    ["no answer", () => undefined as never],
+  ])("is not started by %s", async (_what, onConsent) => {
+    const { entry, wasStarted } = traced();
+    const hub = hubWith(entry, { store: fileOf(), onConsent });
+    await hub.connect();
+    expect(wasStarted()).toBe(false);
+    expect(hub.status()[0]!.state).toBe("disabled");
+  });
+
+  it("is approved by no store that fails, and closing the hub ends the asking", async () => {
+    const { entry, wasStarted } = traced();
+    const broken = { mget: () => Promise.reject(new Error("no disk")), mset: () => Promise.reject(new Error("no disk")) };
+    const hub = hubWith(entry, { store: broken });
+    const warnings: string[] = [];
+    hub.on("warning", ({ code }) => warnings.push(code));
+    await hub.connect();
+    expect(warnings).toContain("CONSENTS_FAILED");
+    expect(wasStarted()).toBe(false);
+    const asking = hubWith(entry, { store: fileOf(), onConsent: () => new Promise<boolean>(() => undefined) });
+    const connecting = asking.connect();
+    await until(() => asking.status()[0]!.state === "connecting");
+    await asking.close();
+    expect((await connecting).failed[0]!.error.code).toBe("CLOSED");
+    expect(wasStarted()).toBe(false);
+  });
+});
+
+describe("an approval", () => {
+  const base = stdioFixture({ tools: 1 }, { env: { MODE: "a" }, cwd: tmpdir() });
+
+  it.each([
+    ["the command", { command: "node" }],
+    ["an argument", { args: [...base.args, "--verbose"] }],
+    ["the folder", { cwd: "/" }],
+    ["a name in the environment", { env: { MODE: "a", NODE_OPTIONS: "--inspect" } }],
+    ["a value in the environment", { env: { MODE: "b" } }],
+    ["an inherited name", { inheritEnv: ["SECRET"] }],
+  ])("ends when %s changes", async (_what, change) => {
+    const store = fileOf();
+    const hub = hubWith(base, { store, onConsent: () => true });
+    expect((await hub.connect()).connected).toEqual(["s"]);
+    const reasons: string[] = [];
+    const later = hubWith({ ...base, ...change }, { store, onConsent: ({ reason }) => reasons.push(reason) < 0 });
+    await later.connect();
+    expect(reasons).toEqual(["it is not what was approved here"]);
+    expect(later.status()[0]!.state).toBe("disabled");
+  });
+
+  it("is for what a variable holds, and shows no value", async () => {
+    const store = fileOf();
+    const entry = { ...base, env: { TOKEN: "${TOKEN}" }, args: [...base.args, "${TOKEN}"] };
+    const resolver = (value: string) => ({ secretResolver: () => value });
+    const asked: ConsentRequest[] = [];
+    const onConsent = (request: ConsentRequest) => asked.push(request) > 0;
+    await hubWith(entry, { store, onConsent }, resolver("first secret")).connect();
+    await hubWith(entry, { store, onConsent }, resolver("first secret")).connect();
+    await hubWith(entry, { store, onConsent }, resolver("second secret")).connect();
+    expect(asked).toHaveLength(2);
+    expect(JSON.stringify(asked)).not.toContain('secret"');
+    expect(readFileSync(store, "utf8")).not.toMatch(/first secret|second secret/);
+  });
+
+  it("is for one folder and one name", async () => {
+    const store = fileOf();
+    await hubWith(base, { store, workspace: "/a", onConsent: () => true }).connect();
+    const other = hubWith(base, { store, workspace: "/b" });
+    await other.connect();
+    expect(other.consents!.pending()).toHaveLength(1);
+    expect(await other.consents!.list()).toEqual([]);
+    const renamed = hubOf({ t: base }, { consent: { store, workspace: "/a" } });
+    await renamed.connect();
+    expect(renamed.consents!.pending()).toHaveLength(1);
+  });
+
+  it("is taken back: the server is stopped, and asked about again; reset takes all back", async () => {
+    const store = fileOf();
+    const hub = hubOf({ s: base, t: base }, { consent: { store, onConsent: () => true } });
+    await hub.connect();
+    await hub.consents!.revoke("s");
+    expect(hub.status().map(({ state }) => state)).toEqual(["disabled", "connected"]);
+    await expect(hub.callTool("s", "echo", { text: "a" })).rejects.toMatchObject({ code: "CONSENT_REQUIRED" });
+    await hub.consents!.reset();
+    expect(await hub.consents!.list()).toEqual([]);
+    expect(hub.status().map(({ state }) => state)).toEqual(["disabled", "disabled"]);
+    await hub.reconnect("t");
+    expect(await hub.consents!.list()).toMatchObject([{ serverName: "t" }]);
+  });
+
+  it("is not needed for servers that are no programs of this machine", async () => {
+    const hub = hubOf({ s: { url: "http://127.0.0.1:1/mcp" } }, { consent: { store: fileOf() } });
+    const { failed } = await hub.connect();
+    expect(failed[0]!.error.code).toBe("CONNECT_FAILED");
+    expect(hub.consents!.pending()).toEqual([]);
+  });
+});
+
+describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
+  it("asks before the model is called, starts what was approved, and uses it in the same turn", async () => {
+    const { entry } = traced();
+    const hub = hubWith(entry, { store: fileOf() }, { startupDeadlineMs: 20_000 });
+    const { say, sent } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done"]);
+    const { asked, answers, last } = await say("go", () => [{ type: "approve", answeredBy: "ada" }]);
+    expect(asked!.actionRequests).toMatchObject([
+      { name: "mcp:start:s", operation: "start", serverName: "s", args: { command: process.execPath, workspace: process.cwd() } },
+    ]);
+    expect(asked!.actionRequests[0]!.description).toContain('The program "');
+    expect(answers["1"]!.text).toContain("hello");
+    expect(last).toBe("done");
+    expect(sent[0]![0]!.text).toContain("mcp__s__echo");
+    expect(await hub.consents!.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
+  });
+
+  it("goes on without a server that was refused, and does not ask again", async () => {
+    const { entry, wasStarted } = traced();
+    const hub = hubWith(entry, { store: fileOf() }, { startupDeadlineMs: 20_000 });
+    const { say } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done", "again"]);
+    const { answers, last } = await say("go", () => [{ type: "reject", message: "not here" }]);
+    expect(answers["1"]!.status).toBe("error");
+    expect(last).toBe("done");
+    expect(wasStarted()).toBe(false);
+    expect(hub.status()[0]!.state).toBe("disabled");
+    expect(hub.status()[0]!.error).toContain("not here");
+    const { asked } = await say("more", () => [{ type: "approve" }]);
+    expect(asked).toBeUndefined();
+  });
+});
