@@ -20,6 +20,8 @@ export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
 export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
+export type { ToolChange } from "./catalog/toolPins.js";
+export type { ToolField } from "./catalog/toolText.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { McpStreamEvent } from "./call/runStream.js";

@@ -29,6 +29,7 @@ export type WarningCode =
   | "URL_NOT_GUARDED"
   | "SNAPSHOTS_FAILED"
   | "CONSENTS_FAILED"
+  | "TOOL_PINS_FAILED"
   | "SEARCH_MODEL_FAILED"
   | "TIER_WITHOUT_CLASSES"
   | "RULE_WITHOUT_SERVER"
@@ -61,6 +62,17 @@ export interface McpEvents {
     readonly added: readonly string[];
     readonly removed: readonly string[];
     readonly changed: readonly string[];
+  };
+  /**
+   * A tool is not what it was when it was seen first. `diff` is a unified diff for people, at most 4,000 characters; its text
+   * is the server's: untrusted.
+   */
+  toolChanged: {
+    readonly serverName: string;
+    /** The server's own name of the tool. */
+    readonly toolName: string;
+    readonly fields: readonly ("title" | "description" | "arguments" | "annotations")[];
+    readonly diff: string;
   };
   /** A search ran. `matches` are bound names, best first. */
   search: RunOrigin & { readonly query: string; readonly matches: readonly string[]; readonly latencyMs: number };
@@ -118,6 +130,7 @@ export interface McpEvents {
 const EVENT_NAMES: readonly string[] = [
   "connection",
   "catalog",
+  "toolChanged",
   "search",
   "call",
   "policy",

@@ -9,6 +9,7 @@ import type { Asker, Permits } from "./call/permits.js";
 import type { Requests } from "./call/requests.js";
 import type { ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
+import type { ToolChange } from "./catalog/toolPins.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
 import { parseOptions } from "./config/parseOptions.js";
@@ -146,6 +147,24 @@ export class McpHub extends HubOperations {
     return this.#parts.consents;
   }
 
+  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolPins`). */
+  toolChanges(): ToolChange[] {
+    return this.#parts.pins.changes();
+  }
+
+  /**
+   * Takes tools of a server as they are now; those that were withheld are offered again.
+   *
+   * @param toolNames - The server's own names. Default: all that changed.
+   * @throws {McpNotFoundError} for a server that is not configured.
+   */
+  async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
+    const connection = this.pool.connection(serverName);
+    this.#parts.pins.accept(serverName, toolNames);
+    await this.#parts.pins.settled();
+    if (this.#settings.toolPins.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
+  }
+
   /** The settings in force. */
   get settings(): HubSettings {
     return this.#settings;
@@ -199,7 +218,10 @@ export class McpHub extends HubOperations {
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    this.#closing ??= this.pool.close(options.drainMs).then(() => this.#parts.snapshots?.settled());
+    const { snapshots, pins } = this.#parts;
+    this.#closing ??= this.pool.close(options.drainMs).then(async () => {
+      await Promise.all([snapshots?.settled(), pins.settled()]);
+    });
     return this.#closing;
   }
 

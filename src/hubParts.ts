@@ -6,6 +6,7 @@ import { Permits } from "./call/permits.js";
 import { Catalog } from "./catalog/catalog.js";
 import { Snapshots } from "./catalog/snapshots.js";
 import { takeListing } from "./catalog/takeListing.js";
+import { ToolPins } from "./catalog/toolPins.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
 import type { HubSettings, ServerSettings } from "./config/settings.js";
 import type { Connection } from "./connect/connection.js";
@@ -23,6 +24,7 @@ import { Policy } from "./policy/policy.js";
 export interface HubParts {
   readonly events: HubEvents;
   readonly catalog: Catalog;
+  readonly pins: ToolPins;
   readonly search: ToolSearch;
   readonly snapshots: Snapshots | undefined;
   /** The policy in force; another one may take its place. */
@@ -55,17 +57,25 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   });
   const snapshots = snapshotsOf(settings, events);
   const policy = { current: new Policy(settings, settings.policy) };
-  const permits = new Permits(() => policy.current, events);
+  const pins = pinsOf(settings, events);
+  const permits = new Permits(() => policy.current, events, pins);
   const consents = consentsOf(settings, events, (serverName) => pool.connections.get(serverName));
   const pool = new ConnectionPool({
     settings,
     open: openWrapped ?? ((server) => openManaged(server, settings, consents)),
-    admit: (server) => consentOf(server, settings, consents),
+    admit: (server) => {
+      const consented = consentOf(server, settings, consents);
+      if (settings.toolPins.store === undefined) return consented;
+      return async (signal) => {
+        await pins.load(server.serverName);
+        await consented?.(signal);
+      };
+    },
     isWrapped: openWrapped !== undefined,
     events: {
       onState: (serverName, state) => tellState(settings, serverName, state, events),
       onListed: (server, listing) => {
-        const isChanged = takeListing(catalog, events, server, listing);
+        const isChanged = takeListing(catalog, events, pins, server, listing);
         snapshots?.save(server.serverName, catalog.server(server.serverName)!.snapshot);
         if (isChanged) search.update();
         return isChanged;
@@ -80,7 +90,17 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   const requests = new Requests({ settings, permits, events, connectionOf });
   const tools = new BoundTools(settings.servers, gate);
   const commands = new Commands({ serverNames: [...settings.servers.keys()], requests, permits });
-  return { events, catalog, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
+  return { events, catalog, pins, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
+}
+
+function pinsOf({ toolPins }: HubSettings, events: HubEvents): ToolPins {
+  const { store } = toolPins;
+  return new ToolPins({
+    settings: toolPins,
+    store: typeof store === "string" ? fileStore(store) : store,
+    onChange: (change) => events.emit("toolChanged", { ...change }),
+    onFailed: (error) => events.warn("TOOL_PINS_FAILED", `The store of tool pins failed: ${messageOf(error)}`),
+  });
 }
 
 function consentsOf(

@@ -4,7 +4,8 @@ import { McpPolicyError, messageOf } from "../errors.js";
 import type { HubEvents, RunOrigin } from "../events.js";
 import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../policy/asking.js";
 import { permissionOf, targetOf, type Operation } from "../policy/operation.js";
-import type { Decision, Policy } from "../policy/policy.js";
+import type { ToolPins } from "../catalog/toolPins.js";
+import { moreRestrictive, type Decision, type Policy } from "../policy/policy.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 
 /** A person's answer that lets an asked call run. */
@@ -52,27 +53,37 @@ const OPEN: Decision = Object.freeze({
   class: "destructive",
   isHidden: false,
 });
+const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Object.freeze({
+  kind: "ask",
+  reason: "its text or arguments are not what they were when it was seen first (hub.toolChanges() shows the difference)",
+  decidedBy: "toolPins",
+  isHidden: false,
+});
 const NOBODY: McpRunContext = Object.freeze({});
 
 /** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
 export class Permits {
   readonly #policyOf: () => Policy;
   readonly #events: HubEvents;
+  readonly #pins: ToolPins;
 
-  constructor(policyOf: () => Policy, events: HubEvents) {
+  constructor(policyOf: () => Policy, events: HubEvents, pins: ToolPins) {
     this.#policyOf = policyOf;
     this.#events = events;
+    this.#pins = pins;
   }
 
-  /** What the policy in force says. */
+  /** What the policy in force says; a tool that nobody has accepted as it is now is asked about at least. */
   decide(operation: Operation, { context }: Asker): Decision {
-    if (this.#policyOf().isOpen && !this.#events.has("policy")) return OPEN;
-    return this.#policyOf().decide(operation, context ?? NOBODY);
+    const isChanged = this.#isChanged(operation);
+    if (this.#policyOf().isOpen && !this.#events.has("policy") && !isChanged) return OPEN;
+    const decision = this.#policyOf().decide(operation, context ?? NOBODY);
+    return isChanged ? moreRestrictive(decision, { ...decision, ...CHANGED }) : decision;
   }
 
-  /** True for an operation that the policy in force allows whatever its arguments are. */
+  /** True for an operation that is allowed whatever its arguments are. */
   isFree(operation: Operation, { context }: Asker): boolean {
-    return this.#policyOf().allowsAlways(operation, context ?? NOBODY);
+    return !this.#isChanged(operation) && this.#policyOf().allowsAlways(operation, context ?? NOBODY);
   }
 
   /** True for an operation that is allowed, where nobody reads the audit: there is nothing more to do. */
@@ -101,6 +112,8 @@ export class Permits {
         if (approval !== undefined) {
           const isSame = isApproved(wanted, approval);
           this.audit(operation, decision, asker, isSame ? approval : { type: "refuse" });
+          // Who approves a call takes the tool as it is.
+          if (isSame && operation.kind === "call") this.#pins.accept(operation.serverName, [operation.toolName]);
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
         }
@@ -109,6 +122,10 @@ export class Permits {
         throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
       }
     }
+  }
+
+  #isChanged(operation: Operation): boolean {
+    return operation.kind === "call" && this.#pins.isChanged(operation.serverName, operation.toolName);
   }
 
   /** Writes a `policy` event. */

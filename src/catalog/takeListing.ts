@@ -3,6 +3,7 @@ import type { ServerSettings } from "../config/settings.js";
 import type { Listing } from "../connect/connection.js";
 import type { HubEvents } from "../events.js";
 import type { Catalog } from "./catalog.js";
+import type { ToolPins } from "./toolPins.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
 /**
@@ -10,10 +11,17 @@ import { readTool, type RawTool } from "./toolEntry.js";
  *
  * @returns Whether any tool changed.
  */
-export function takeListing(catalog: Catalog, events: HubEvents, settings: ServerSettings, listing: Listing): boolean {
+export function takeListing(
+  catalog: Catalog,
+  events: HubEvents,
+  pins: ToolPins,
+  settings: ServerSettings,
+  listing: Listing,
+): boolean {
   const { serverName, defer } = settings;
-  const isFirst = catalog.server(serverName) === undefined;
-  const tools = readTools(events, serverName, listing.elements);
+  const before = catalog.server(serverName);
+  const isFirst = before === undefined;
+  const tools = pins.check(serverName, readTools(events, serverName, listing.elements));
   const { instructions, serverInfo, capabilities } = listing;
   const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo, capabilities });
   const known = catalog.server(serverName)!;
@@ -38,7 +46,13 @@ export function takeListing(catalog: Catalog, events: HubEvents, settings: Serve
     const message = `Server "${serverName}" is pinned ("defer": false) and adds ${known.definitionChars} characters to every model call.`;
     events.warn("LARGE_PINNED_SERVER", message, serverName);
   }
-  if (diff !== undefined) events.emit("catalog", { serverName, kind: "tools", ...diff });
+  if (diff !== undefined) {
+    events.emit("catalog", { serverName, kind: "tools", ...diff });
+    // What a remembered listing said was another process's business.
+    if (before?.isRemembered === false && events.has("toolChanged")) {
+      pins.compare(serverName, before.snapshot.tools, tools, diff.changed);
+    }
+  }
   return diff !== undefined;
 }
 

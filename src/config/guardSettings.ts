@@ -67,6 +67,14 @@ export interface ConsentRequest {
   readonly digest: string;
 }
 
+const keptStore = z.union([
+  z.string().min(1),
+  z.custom<ConsentStore>(
+    (value) => typeof (value as ConsentStore | null)?.mset === "function" && typeof (value as ConsentStore).mget === "function",
+    "a LangChain store with mget() and mset()",
+  ),
+]);
+
 /** Where approvals are kept: a LangChain store, or what has its `mget` and `mset`. */
 export interface ConsentStore {
   mget(keys: string[]): Promise<unknown[]>;
@@ -79,13 +87,7 @@ export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
 /** Whether stdio servers have to be approved by a person before they are started first; see `docs/security.md`. */
 export const consentSchema = z.strictObject({
   /** Where approvals are kept: the path of a file, or a LangChain store. Whoever can write to it can approve. */
-  store: z.union([
-    z.string().min(1),
-    z.custom<ConsentStore>(
-      (value) => typeof (value as ConsentStore | null)?.mset === "function" && typeof (value as ConsentStore).mget === "function",
-      "a LangChain store with mget() and mset()",
-    ),
-  ]),
+  store: keptStore,
   /** The folder that approvals are for. Default: the working directory of this process. */
   workspace: z.string().min(1).optional(),
   /** Asks a person. Default: an agent asks by an interrupt when its run begins, or by its `onAsk`. */
@@ -104,4 +106,26 @@ export interface ConsentSettings {
 export function consentSettings(option: z.output<typeof consentSchema> | undefined): ConsentSettings | undefined {
   if (option === undefined) return undefined;
   return { store: option.store, workspace: resolve(option.workspace ?? "."), onConsent: option.onConsent };
+}
+
+/** What happens with a tool that is not what it was when it was seen first; see `docs/security.md`. */
+export const toolPinsSchema = z.strictObject({
+  /** Where the tools are kept as they were seen first: the path of a file, or a LangChain store. Default: in this process. */
+  store: keptStore.optional(),
+  /**
+   * `"note"`: the event `toolChanged`. `"ask"`: besides, each call is asked until a person approves one, or
+   * `hub.acceptTools(…)`. `"deny"`: the tool is withheld until `hub.acceptTools(…)`. Default `"note"`.
+   */
+  onChange: z.enum(["note", "ask", "deny"]).optional(),
+});
+
+/** What happens with tools that changed. */
+export interface ToolPinSettings {
+  readonly store: ConsentStore | string | undefined;
+  readonly onChange: "note" | "ask" | "deny";
+}
+
+/** The option `toolPins` with its defaults. */
+export function toolPinSettings(option: z.output<typeof toolPinsSchema> | undefined): ToolPinSettings {
+  return { store: option?.store, onChange: option?.onChange ?? "note" };
 }

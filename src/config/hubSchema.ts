@@ -1,7 +1,7 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
-import { consentSchema, transportsSchema, urlGuardSchema } from "./guardSettings.js";
+import { consentSchema, toolPinsSchema, transportsSchema, urlGuardSchema } from "./guardSettings.js";
 import { policySchema, tierSchema } from "./policySchema.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
 
@@ -134,6 +134,8 @@ const sharedShape = {
   toolListTtlMs: positiveMs.optional(),
   /** Pages of one listing that are read at the most. */
   maxListPages: positiveCount.optional(),
+  /** What happens with tools whose text or arguments change. Default: the event `toolChanged` tells of it. */
+  toolPins: toolPinsSchema.optional(),
   /** Which URLs of remote servers are followed. Of a wrapped client's servers the URLs are only warned about. */
   urlGuard: urlGuardSchema.optional(),
 };

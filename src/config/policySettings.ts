@@ -28,9 +28,13 @@ export function governSettings(entry: GovernOptions, hubPermission: PermissionTi
 
 /** True when anything was written that can ask or deny: only then do agents get the hook that asks. */
 export function isGoverned(
-  hub: { readonly policy?: unknown; readonly permission?: unknown },
+  hub: {
+    readonly policy?: unknown;
+    readonly permission?: unknown;
+    readonly toolPins?: { readonly onChange?: unknown } | undefined;
+  },
   entries: Iterable<GovernOptions | undefined>,
 ): boolean {
-  if (hub.policy !== undefined || hub.permission !== undefined) return true;
+  if (hub.policy !== undefined || hub.permission !== undefined || hub.toolPins?.onChange === "ask") return true;
   return [...entries].some((entry) => entry?.permission !== undefined || entry?.overrides !== undefined);
 }

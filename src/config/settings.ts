@@ -4,7 +4,14 @@ import type * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "./globs.js";
-import { consentSettings, urlGuardSettings, type ConsentSettings, type UrlGuardSettings } from "./guardSettings.js";
+import {
+  consentSettings,
+  toolPinSettings,
+  urlGuardSettings,
+  type ConsentSettings,
+  type ToolPinSettings,
+  type UrlGuardSettings,
+} from "./guardSettings.js";
 import {
   hubOptionsSchema,
   wrapOptionsSchema,
@@ -116,6 +123,7 @@ export interface HubSettings {
   readonly toolListTtlMs: number;
   readonly maxListPages: number;
   readonly urlGuard: UrlGuardSettings;
+  readonly toolPins: ToolPinSettings;
   /** `undefined`: programs are started unasked. */
   readonly consent: ConsentSettings | undefined;
   readonly secretResolver: SecretResolver;
@@ -352,5 +360,6 @@ function sharedSettings(options: SharedOptions) {
     toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,
     maxListPages: options.maxListPages ?? DEFAULTS.maxListPages,
     urlGuard: urlGuardSettings(options.urlGuard),
+    toolPins: toolPinSettings(options.toolPins),
   };
 }
