@@ -1,11 +1,16 @@
-/* Control characters (but tab and line ends), zero-width, bidirectional and other invisible characters, tags, lone surrogates. */
+/*
+ * Control characters (but tab and line ends), zero-width, bidirectional and other invisible characters, fillers, tags, lone
+ * surrogates; variation selectors that do not stand alone behind a character, for text can be hidden in rows of them.
+ */
 const INVISIBLE =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\uDB40][\uDC00-\uDFFF]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+  /(?![\t\n\r])\p{Cc}|(?![\uFE00-\uFE0F])\p{Default_Ignorable_Code_Point}|(?<=[\uFE00-\uFE0F])[\uFE00-\uFE0F]|[\u2028\u2029\uFFF9-\uFFFB]|\p{Cs}/gu;
+
+/* Most texts have nothing but these. */
+const PLAIN = /^[\t\n\r\x20-\x7E]*$/;
 
 /** Removes characters a reader cannot see: controls, zero-width and bidirectional marks, tags, lone surrogates. */
 export function removeInvisible(text: string): string {
-  return text.replace(INVISIBLE, "");
+  return PLAIN.test(text) ? text : text.replace(INVISIBLE, "");
 }
 
 /** Makes every `<` that could begin a tag harmless (`&lt;`), so that the text cannot open or close a block. */

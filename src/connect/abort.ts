@@ -1,11 +1,37 @@
+interface Watch {
+  readonly callbacks: Set<() => void>;
+  readonly listener: () => void;
+}
+
+/** One listener for each signal, however many wait for it: a run may make many calls at once, and Node warns of eleven. */
+const watches = new WeakMap<AbortSignal, Watch>();
+
+/** Calls back when the signal aborts. @returns A function that ends this. */
+function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  let watch = watches.get(signal);
+  if (watch === undefined) {
+    const callbacks = new Set<() => void>();
+    watch = { callbacks, listener: () => callbacks.forEach((call) => call()) };
+    watches.set(signal, watch);
+    signal.addEventListener("abort", watch.listener, { once: true });
+  }
+  const { callbacks, listener } = watch;
+  callbacks.add(callback);
+  return () => {
+    if (!callbacks.delete(callback) || callbacks.size > 0 || watches.get(signal) !== watch) return;
+    watches.delete(signal);
+    signal.removeEventListener("abort", listener);
+  };
+}
+
 /** Settles with the promise, or rejects when the signal aborts first. */
 export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    const end = onAbort(signal, stop);
+    promise.then(resolve, reject).finally(end);
   });
 }
 
@@ -21,30 +47,26 @@ export interface LinkedSignal {
 /** Links a new signal to one that may live long: whoever gets the new one cannot leave listeners on the other. */
 export function linkSignal(signal: AbortSignal): LinkedSignal {
   const controller = new AbortController();
-  const onAbort = (): void => controller.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  return {
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
-    unlink: () => signal.removeEventListener("abort", onAbort),
-  };
+  const abort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) abort();
+  const unlink = signal.aborted ? () => undefined : onAbort(signal, abort);
+  return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
 }
 
 /** Waits, without keeping the process alive. Rejects with the abort reason when the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
   const waiting = new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
+    const timer = setTimeout(() => {
+      unlink?.();
+      resolve();
+    }, ms);
     timer.unref();
-    signal?.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
+    const stop = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    const unlink = signal === undefined ? undefined : onAbort(signal, stop);
   });
   return waiting.then(() => signal?.throwIfAborted());
 }
@@ -56,8 +78,8 @@ export async function within(promise: Promise<unknown>, limitMs: number, signal?
     end = resolve;
   });
   const timer = setTimeout(end, limitMs);
-  signal?.addEventListener("abort", end, { once: true });
+  const unlink = signal === undefined ? undefined : onAbort(signal, end);
   await Promise.race([promise, limit]);
   clearTimeout(timer);
-  signal?.removeEventListener("abort", end);
+  unlink?.();
 }

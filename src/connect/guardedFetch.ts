@@ -5,6 +5,7 @@ import { Agent, fetch as pinnedFetch } from "undici";
 
 import type { ResolvedAddress, UrlGuardSettings } from "../config/guardSettings.js";
 import { McpPolicyError } from "../errors.js";
+import { withLimitedBody } from "./limitedBody.js";
 import type { UrlGuard } from "./urlGuard.js";
 
 const MAX_REDIRECTS = 5;
@@ -22,7 +23,7 @@ export interface GuardedFetchParts {
 
 /**
  * A `fetch` that asks a guard about each URL it goes to. A redirect is followed when it keeps method and origin, as newer
- * versions of the SDK do, or leads from http to https; each hop is asked about.
+ * versions of the SDK do, or leads from http to https; each hop is asked about. Bodies are bounded.
  */
 export function guardedFetch({ guard, mode, configured, headers: own }: GuardedFetchParts): FetchLike {
   const send = mode === "pinned" ? pinned(guard) : fetch;
@@ -34,7 +35,7 @@ export function guardedFetch({ guard, mode, configured, headers: own }: GuardedF
       await checked(guard, url, init.signal);
       const response = await send(url.href, request);
       const location = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
-      if (location === null || init.redirect === "manual") return response;
+      if (location === null || init.redirect === "manual") return withLimitedBody(response);
       await response.body?.cancel();
       const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
       const isGet = (init.method ?? "GET").toUpperCase() === "GET";

@@ -5,11 +5,10 @@ import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol
 import { WebSocket } from "ws";
 
 import { TOO_LARGE } from "./failures.js";
+import { MAX_MESSAGE_BYTES } from "./limitedBody.js";
 
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;
-/* The largest message that is taken, as over stdio. */
-const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
 
 /**
  * Speaks MCP over a WebSocket.
