@@ -1,6 +1,7 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { classifyFailure } from "../connect/failures.js";
+import { maskValue } from "../connect/maskValue.js";
 import type { Session } from "../connect/session.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
 
@@ -16,11 +17,15 @@ export interface FailedRequest {
 }
 
 /** What a failed request means to the caller. */
-export function callError(cause: unknown, request: FailedRequest, session: Session | undefined): McpMiddlewareError {
+export function callError(
+  cause: unknown,
+  request: FailedRequest,
+  session: Session | undefined,
+  mask = session?.mask ?? ((text: string) => text),
+): McpMiddlewareError {
   if (McpMiddlewareError.isInstance(cause)) return cause;
   const { serverName, toolName, subject } = request;
-  const details = { serverName, toolName, cause };
-  const mask = session?.mask ?? ((text: string) => text);
+  const details = { serverName, toolName, cause: maskValue(cause, mask) };
   const ended = session?.endReason();
   switch (classifyFailure(cause, session)) {
     case "unauthorized":

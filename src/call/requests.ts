@@ -85,7 +85,7 @@ export class Requests {
       list = await rejectOnAbort(connection.lists.get(key), signal);
     } catch (cause) {
       signal?.throwIfAborted();
-      throw callError(cause, failedRequest(server, `the list of ${key}`), undefined);
+      throw callError(cause, failedRequest(server, `the list of ${key}`), undefined, connection.mask);
     }
     const { elements, cutBecause } = list;
     if (cutBecause !== undefined) {
@@ -139,7 +139,7 @@ export class Requests {
       await rejectOnAbort(connection.subscriptions[change](uri), signal);
     } catch (cause) {
       signal?.throwIfAborted();
-      throw callError(cause, failedRequest(server, `the ${change} request for resource "${uri}"`), undefined);
+      throw callError(cause, failedRequest(server, `the ${change} request for resource "${uri}"`), undefined, connection.mask);
     }
   }
 

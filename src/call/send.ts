@@ -25,7 +25,7 @@ export async function send<Result>(
       signal,
       (open) => {
         session = open;
-        return request(open, linked?.signal);
+        return request(open, linked?.signal).then(open.maskContent);
       },
       isRepeatable,
     );

@@ -13,6 +13,8 @@ export interface Expanded<Value> {
   readonly value: Value;
   /** Texts that must not appear in messages, logs or state. */
   readonly secrets: readonly string[];
+  /** Names and values of the variables. */
+  readonly resolved: readonly (readonly [name: string, value: string])[];
 }
 
 /**
@@ -25,7 +27,7 @@ export async function expandVariables<Value>(
   resolve: SecretResolver,
   serverName: string,
 ): Promise<Expanded<Value>> {
-  const secrets = new Set<string>();
+  const resolved = new Map<string, string>();
   const expandText = async (text: string): Promise<string> => {
     let result = "";
     let end = 0;
@@ -33,7 +35,7 @@ export async function expandVariables<Value>(
       const [whole, name, fallback] = match as unknown as [string, string, string | undefined];
       const found = (await lookUp(name, resolve, serverName)) ?? fallback;
       if (found === undefined) throw missingVariable(name, serverName);
-      if (found !== fallback && found !== "") secrets.add(found);
+      if (found !== fallback && found !== "") resolved.set(name, found);
       result += text.slice(end, match.index) + found;
       end = match.index + whole.length;
     }
@@ -48,7 +50,8 @@ export async function expandVariables<Value>(
     }
     return part;
   };
-  return { value: (await expand(value)) as Value, secrets: [...secrets] };
+  const filled = (await expand(value)) as Value;
+  return { value: filled, secrets: [...new Set(resolved.values())], resolved: [...resolved] };
 }
 
 async function lookUp(name: string, resolve: SecretResolver, serverName: string): Promise<string | undefined> {

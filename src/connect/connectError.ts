@@ -4,6 +4,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
 import { isUnauthorized } from "./failures.js";
+import { maskValue } from "./maskValue.js";
 import type { Session } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 
@@ -20,9 +21,9 @@ export function connectError(serverName: string, error: unknown, transport: Tran
       : ` It wrote ${stdio.strayLines} lines to stdout that are no MCP messages.`;
   const detail = stray + (tail === "" ? "" : ` Its last lines on stderr: ${tail}`);
   if (McpConnectionError.isInstance(error))
-    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: error });
+    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: maskValue(error, session.mask) });
   if (McpMiddlewareError.isInstance(error)) return error;
-  const details = { serverName, cause: error };
+  const details = { serverName, cause: maskValue(error, session.mask) };
   if (isUnauthorized(error)) {
     return new McpAuthRequiredError(
       `Server "${serverName}" asks for credentials (401). Give "headers" or an "authProvider" that it accepts.`,

@@ -16,6 +16,7 @@ import {
 } from "./connectionErrors.js";
 import type { State } from "./connectionState.js";
 import { listPages, type ListKey, type RawList } from "./listPages.js";
+import { maskValue } from "./maskValue.js";
 import { ListWatch } from "./listWatch.js";
 import { SideLists, type ListDiff, type SideKey } from "./sideLists.js";
 import { Subscriptions, type SubscriptionMethod } from "./subscriptions.js";
@@ -82,6 +83,8 @@ export class Connection {
   readonly lists: SideLists;
   /** Which of its resources changed. */
   readonly subscriptions: Subscriptions;
+  /** Removes what must not be shown from a text about this server, also when its session is gone. */
+  mask: (text: string) => string = (text) => text;
   #state: State;
   #isAnnouncedEarly = false;
   /** Connections in a row that ended without having brought anything. */
@@ -312,6 +315,7 @@ export class Connection {
         onEnd: () => session !== undefined && this.#lose(session),
         onTrouble: (error) => session !== undefined && this.#traffic.trouble(session, error),
       });
+      this.mask = session.mask;
       const listing = await this.#list(session, signal);
       outer.throwIfAborted();
       events.onListed(listing);
@@ -336,17 +340,18 @@ export class Connection {
     const list = await rejectOnAbort(this.#listPages(session, "tools", signal), signal);
     this.#tools.listed();
     const { client } = session;
-    return {
-      ...list,
+    const handshake = {
       instructions: client.getInstructions(),
       serverInfo: client.getServerVersion(),
       capabilities: client.getServerCapabilities(),
     };
+    return { ...list, ...session.maskContent(handshake) };
   }
 
-  #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
+  async #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
     const { settings, maxListPages } = this.#parts;
-    return listPages(session.client, key, { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages });
+    const limits = { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages };
+    return session.maskContent(await listPages(session.client, key, limits));
   }
 
   async #listAgain(): Promise<boolean> {
@@ -359,7 +364,10 @@ export class Connection {
       if (McpMiddlewareError.isInstance(cause)) throw cause;
       const message = `The tools of server "${settings.serverName}" could not be listed again: ${session.mask(messageOf(cause))}. The last list stays.`;
       const code = session.endReason() === undefined ? "CONNECT_FAILED" : "SESSION_LOST";
-      throw new McpConnectionError(code, message, { serverName: settings.serverName, cause });
+      throw new McpConnectionError(code, message, {
+        serverName: settings.serverName,
+        cause: maskValue(cause, session.mask),
+      });
     }
     return this.#state.kind === "connected" && events.onListed(listing);
   }

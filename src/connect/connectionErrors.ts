@@ -1,6 +1,7 @@
 import type { ServerSettings } from "../config/settings.js";
 import { McpConnectionError, messageOf, type McpMiddlewareError } from "../errors.js";
 import type { State } from "./connectionState.js";
+import { maskValue } from "./maskValue.js";
 import type { Session } from "./session.js";
 
 /** The connection was there and is gone. @param remedy - What happens next, or what to do. */
@@ -16,7 +17,7 @@ export function listError(serverName: string, cause: unknown, session: Session |
   const mask = session?.mask ?? ((text: string) => text);
   const why = session?.endReason() ?? messageOf(cause);
   const message = `Server "${serverName}" was reached, but its tools could not be listed: ${why}.${tailOf(session)}`;
-  return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause });
+  return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause: maskValue(cause, mask) });
 }
 
 /** Handshake and first listing took too long. */

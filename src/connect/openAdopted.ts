@@ -30,6 +30,7 @@ export function adoptedSession(client: Client, { onNotification }: SessionEvents
   return {
     client,
     mask: (text) => text,
+    maskContent: (value) => value,
     endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
     stderrTail: () => "",
     // An owner's own handler may keep announcements from us.

@@ -9,6 +9,7 @@ import { rejectOnAbort, within } from "./abort.js";
 import { connectError } from "./connectError.js";
 import { UNANSWERED } from "./failures.js";
 import type { FetchEvents } from "./httpFetch.js";
+import { maskValue } from "./maskValue.js";
 import type { Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 import { WebSocketTransport } from "./webSocketTransport.js";
@@ -24,6 +25,17 @@ const PARSE_MS = 20;
 /** The client's word for an answer that came after its request was given up. */
 const STRAY_ANSWER = /unknown message ID/;
 
+/** Values of a configuration that are not for everybody. */
+export interface Secrets {
+  /** Never shown in messages about the server. */
+  readonly all: readonly string[];
+  /** Those that are taken out also of what the server sends. */
+  readonly credentials: readonly string[];
+}
+
+/** Nothing is known to be secret. */
+export const NO_SECRETS: Secrets = { all: [], credentials: [] };
+
 /**
  * Opens a client of the SDK over a transport: handshake done, or nothing left behind.
  *
@@ -32,7 +44,7 @@ const STRAY_ANSWER = /unknown message ID/;
 export async function openClient(
   serverName: string,
   transport: Transport,
-  secrets: readonly string[],
+  secrets: Secrets,
   signal: AbortSignal,
   events: SessionEvents,
   faults = new Faults(),
@@ -57,7 +69,7 @@ export async function openClient(
     } else if (message.id !== undefined) faults.answered(message.id);
   };
   client.fallbackNotificationHandler = async ({ method, params }) => {
-    events.onNotification(method, params ?? {});
+    events.onNotification(method, session.maskContent(params ?? {}));
   };
   faults.onUnanswered = (id) => {
     const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
@@ -128,8 +140,9 @@ export class Faults implements FetchEvents {
   }
 }
 
-function makeSession(client: Client, transport: Transport, secrets: readonly string[], faults: Faults): Session {
-  const mask = (text: string): string => maskSecrets(text, secrets);
+function makeSession(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Session {
+  const mask = (text: string): string => maskSecrets(text, all);
+  const maskCredentials = (text: string): string => maskSecrets(text, credentials);
   const stdio = transport instanceof StdioTransport ? transport : undefined;
   const telling = transport instanceof WebSocketTransport ? transport : stdio;
   let closing: Promise<void> | undefined;
@@ -145,6 +158,7 @@ function makeSession(client: Client, transport: Transport, secrets: readonly str
   return {
     client,
     mask,
+    maskContent: (value) => (credentials.length === 0 ? value : (maskValue(value, maskCredentials) as typeof value)),
     endReason: () =>
       faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
     announces: (what) => {

@@ -12,8 +12,8 @@ import type { McpConsents } from "./consents.js";
 import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
 import { openAdopted } from "./openAdopted.js";
-import { Faults, openClient } from "./openClient.js";
-import { literalSecrets } from "./secrets.js";
+import { Faults, NO_SECRETS, openClient, type Secrets } from "./openClient.js";
+import { credentialsOf, literalSecrets } from "./secrets.js";
 import type { OpenSession, Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 import { UrlGuard } from "./urlGuard.js";
@@ -43,18 +43,19 @@ export function openManaged(
   if (transport.kind === "custom") {
     return async (signal, events) => {
       const made = await rejectOnAbort(Promise.resolve().then(transport.createTransport), signal);
-      return openClient(serverName, withQuietClose(made), [], signal, events);
+      return openClient(serverName, withQuietClose(made), NO_SECRETS, signal, events);
     };
   }
   return async (signal, events) => {
     const { authProvider, ...plain } = { authProvider: undefined, ...transport };
-    const { value, secrets: resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
+    const { value, secrets: filled, resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
     const expanded = { ...value, ...(authProvider === undefined ? {} : { authProvider }) } as typeof transport;
-    const secrets = [...resolved, ...literalSecrets(expanded)];
+    const all = [...filled, ...literalSecrets(expanded)];
+    const secrets: Secrets = { all, credentials: credentialsOf(expanded, resolved) };
     switch (expanded.kind) {
       case "stdio":
         // What was approved may be other than what is started now.
-        await consents?.verify({ serverName, parameters: expanded, secrets });
+        await consents?.verify({ serverName, parameters: expanded, secrets: all });
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
         const url = checkUrl(serverName, expanded.url, true);
@@ -108,7 +109,7 @@ function withQuietClose(transport: Transport): Transport {
 interface RemoteParts {
   readonly serverName: string;
   readonly remote: Remote;
-  readonly secrets: readonly string[];
+  readonly secrets: Secrets;
   readonly signal: AbortSignal;
   readonly events: SessionEvents;
 }
