@@ -1,6 +1,6 @@
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 
-import { askedPrograms, settleConsents } from "./call/askConsents.js";
+import { settleConsents, waitingPrograms } from "./call/askConsents.js";
 import { askPeople, type AskingParts, type Interrupt } from "./call/askPeople.js";
 import { contextOf } from "./call/boundTool.js";
 import { withOrphansAnswered } from "./call/orphans.js";
@@ -9,7 +9,7 @@ import type { Asker } from "./call/permits.js";
 import { CallReview } from "./callReview.js";
 import { CallRouter, type ToolCallRoute } from "./callRouter.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
-import { profileOf, type SchemaProfile } from "./catalog/profiles.js";
+import { profileOf } from "./catalog/profiles.js";
 import type { ToolEntry } from "./catalog/toolEntry.js";
 import type { Strategy } from "./config/agentOptions.js";
 import type { OnAsk } from "./config/askSchema.js";
@@ -19,13 +19,13 @@ import { resolveBudgets, type Budgets } from "./config/settings.js";
 import { isOurPrefix } from "./disclose/namesakes.js";
 import { withNotes } from "./disclose/notes.js";
 import { activationOf, boundTools, promote, type BoundTool } from "./disclose/promotion.js";
-import { deferredTool, providerSearchOf, type ProviderTool } from "./disclose/providerTools.js";
+import { providerSearchOf, toolsForProvider, type ProviderTool } from "./disclose/providerTools.js";
 import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "./disclose/thread.js";
 import type { View, ViewOptions } from "./disclose/view.js";
 import type { Views } from "./disclose/views.js";
 import type { McpHub } from "./hub.js";
 import { isInsideOfTool, type LookUpTool, type RunInfo, type ToolCallLike } from "./runInfo.js";
-import { IS_DENIED, IS_DISABLED, withoutContents } from "./input/threadResources.js";
+import { shownResources } from "./input/threadResources.js";
 import { placeResources, type PlacedResources } from "./input/placeResources.js";
 import { withoutAnswered } from "./input/typed.js";
 import { TurnInput, type InputSettings, type TurnOutcome } from "./input/turnInput.js";
@@ -157,7 +157,7 @@ export class Disclosure {
   async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
-    const waiting = this.#waiting(view, state);
+    const waiting = waitingPrograms(this.#hub.consents, view.serverNames, state);
     // What a tool call hands to an agent is nobody's word.
     const isTyped = !isInsideOfTool(run);
     const taken = await this.#input.take({ state, messages, view, asker: run, isTyped });
@@ -205,7 +205,14 @@ export class Disclosure {
     const activation = afterUpdate(state, update);
     const { strategy, budgets } = this.#settings;
     const bound = boundTools(view, sent, strategy === "execute" ? EMPTY_ACTIVATION : activation, budgets);
-    const { providerTools, isSearchNeeded } = this.#forProvider(view, bound, model, foreignNames, profile);
+    const { providerTools, isSearchNeeded } = toolsForProvider({
+      search: strategy === "provider" ? providerSearchOf(model) : undefined,
+      view,
+      boundEntries: new Set(bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry] : []))),
+      foreignNames,
+      maxTools: this.#maxProviderTools,
+      toolOf: (entry) => this.#hub.tools.of(entry, profile),
+    });
     const tools = bound.flatMap((tool) => {
       if (tool.kind === "synthetic" && tool.name === SEARCH_TOOL_NAME && !isSearchNeeded) return [];
       const made = tool.kind === "mcp" ? this.#hub.tools.of(tool.entry, profile) : this.#synthetic.get(tool.name);
@@ -271,15 +278,6 @@ export class Disclosure {
     return this.#router.route(call, isRegistered, view, state, run);
   }
 
-  /** The programs that a person has to be asked about before the model is called, when the hub does not ask itself. */
-  #waiting(view: View, { _mcpConsents: before }: McpThreadState): McpStateUpdate {
-    const { consents, settings } = this.#hub;
-    const waiting = (settings.consent?.onConsent === undefined ? consents?.pending() : undefined) ?? [];
-    const mine = waiting.filter(({ serverName }) => view.serverNames.includes(serverName));
-    if (mine.length > 0) return { _mcpConsents: askedPrograms(mine) };
-    return (before ?? undefined) === undefined ? {} : { _mcpConsents: null };
-  }
-
   /** Asks about programs, starts what was approved, and waits for it as a run does when it begins. */
   async #askConsents(view: View, state: McpThreadState, asking: AskingParts, run: RunInfo): Promise<McpStateUpdate> {
     const asked = state._mcpConsents ?? undefined;
@@ -304,43 +302,12 @@ export class Disclosure {
     threadMessages: readonly BaseMessage[],
     images: ResultPlacement["images"],
   ): PlacedResources {
-    const kept = (_mcpResources?.read ?? []).flatMap((resource) => {
-      const { serverName, uri } = resource;
-      if (view.disabledNames.includes(serverName)) return [withoutContents(resource, IS_DISABLED)];
-      if (!view.serverNames.includes(serverName)) return [];
-      const { kind } = this.#hub.permits.decide({ kind: "read", serverName, uri }, asker);
-      return [kind === "deny" && !resource.isError ? withoutContents(resource, IS_DENIED) : resource];
+    const kept = shownResources(_mcpResources?.read ?? [], view, ({ serverName, uri }) => {
+      return this.#hub.permits.decide({ kind: "read", serverName, uri }, asker).kind === "deny";
     });
     if (kept.length === 0) return { system: [], messages };
     const threadIds = new Set(threadMessages.flatMap(({ id }) => id ?? []));
     return placeResources(kept, messages, threadIds, this.#placement, images);
-  }
-
-  /** What a provider with a search of its own is sent besides: all that is not bound, as far as it takes that many. */
-  #forProvider(
-    view: View,
-    bound: readonly BoundTool[],
-    model: unknown,
-    foreignNames: ReadonlySet<string>,
-    profile: SchemaProfile,
-  ): { readonly providerTools: ProviderTool[]; readonly isSearchNeeded: boolean } {
-    const search = this.#settings.strategy === "provider" ? providerSearchOf(model) : undefined;
-    if (search === undefined) return { providerTools: [], isSearchNeeded: true };
-    const boundEntries = new Set(bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry] : [])));
-    const deferred: ProviderTool[] = [];
-    let isWhole = view.serverNames.every((serverName) => view.server(serverName) !== undefined);
-    for (const entry of view.servers().flatMap(({ tools }) => tools)) {
-      if (boundEntries.has(entry) || foreignNames.has(entry.boundName) || !view.mayShow(entry)) continue;
-      if (deferred.length === this.#maxProviderTools) {
-        isWhole = false;
-        break;
-      }
-      deferred.push(deferredTool(this.#hub.tools.of(entry, profile)));
-    }
-    return {
-      providerTools: deferred.length === 0 ? [] : [...deferred, search],
-      isSearchNeeded: !isWhole || deferred.length === 0,
-    };
   }
 
   #promotion(view: View, found: readonly ToolEntry[], state: McpThreadState): McpStateUpdate | undefined {

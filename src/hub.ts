@@ -9,14 +9,12 @@ import type { Asker, Permits } from "./call/permits.js";
 import type { Requests } from "./call/requests.js";
 import type { ServerSnapshot } from "./catalog/catalog.js";
 import type { GatedTool } from "./catalog/gatedTool.js";
-import type { ToolChange } from "./catalog/toolPins.js";
 import type { ToolMatches, ToolQuery } from "./catalog/searchTools.js";
 import type { McpHubOptions, McpWrapOptions } from "./config/hubSchema.js";
 import { parseOptions } from "./config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "./config/policySchema.js";
 import type { McpServerEntry } from "./config/serverSchema.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "./config/settings.js";
-import type { McpConsents } from "./connect/consents.js";
 import { isWrappableClient, openWrapped, unguardedUrl, type WrappableClient } from "./connect/openWrapped.js";
 import type { ConnectionPool, ConnectReport } from "./connect/pool.js";
 import type { OpenSession } from "./connect/session.js";
@@ -140,29 +138,6 @@ export class McpHub extends HubOperations {
     throw new McpConfigError(
       `${subject}(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write ${subject}(new McpHub(configuration)).`,
     );
-  }
-
-  /** Which programs people have approved; `undefined` without the option `consent`. */
-  get consents(): McpConsents | undefined {
-    return this.#parts.consents;
-  }
-
-  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolPins`). */
-  toolChanges(): ToolChange[] {
-    return this.#parts.pins.changes();
-  }
-
-  /**
-   * Takes tools of a server as they are now; those that were withheld are offered again.
-   *
-   * @param toolNames - The server's own names. Default: all that changed.
-   * @throws {McpNotFoundError} for a server that is not configured.
-   */
-  async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
-    const connection = this.pool.connection(serverName);
-    this.#parts.pins.accept(serverName, toolNames);
-    await this.#parts.pins.settled();
-    if (this.#settings.toolPins.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
   }
 
   /** The settings in force. */

@@ -1,10 +1,12 @@
 import { plainJson } from "./call/callArguments.js";
 import type { Asker } from "./call/permits.js";
 import type { CallOutcome } from "./call/result.js";
+import type { ToolChange } from "./catalog/toolPins.js";
 import type { OnAsk } from "./config/askSchema.js";
 import { isRecord } from "./config/isRecord.js";
 import type { McpRunContext } from "./config/policySchema.js";
 import type { HubSettings } from "./config/settings.js";
+import type { McpConsents } from "./connect/consents.js";
 import type { HubParts } from "./hubParts.js";
 import type { McpCommand } from "./input/commands.js";
 
@@ -39,6 +41,29 @@ export abstract class HubOperations {
   constructor(settings: HubSettings, parts: HubParts) {
     this.#settings = settings;
     this.#parts = parts;
+  }
+
+  /** Which programs people have approved; `undefined` without the option `consent`. */
+  get consents(): McpConsents | undefined {
+    return this.#parts.consents;
+  }
+
+  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolPins`). */
+  toolChanges(): ToolChange[] {
+    return this.#parts.pins.changes();
+  }
+
+  /**
+   * Takes tools of a server as they are now; those that were withheld are offered again.
+   *
+   * @param toolNames - The server's own names. Default: all that changed.
+   * @throws {McpNotFoundError} for a server that is not configured.
+   */
+  async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
+    const connection = this.#parts.pool.connection(serverName);
+    this.#parts.pins.accept(serverName, toolNames);
+    await this.#parts.pins.settled();
+    if (this.#settings.toolPins.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
   }
 
   /**

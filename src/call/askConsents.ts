@@ -1,9 +1,26 @@
 import type { ConsentRequest } from "../config/guardSettings.js";
 import type { McpConsents } from "../connect/consents.js";
-import type { McpAsked, McpDecisions } from "../state.js";
+import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState } from "../state.js";
+
+/**
+ * The programs that a person has to be asked about before a model is called; nothing where the hub asks by itself.
+ *
+ * @param serverNames - Those that the run may see.
+ * @returns What changes in the state of the thread.
+ */
+export function waitingPrograms(
+  consents: McpConsents | undefined,
+  serverNames: readonly string[],
+  { _mcpConsents: before }: McpThreadState,
+): McpStateUpdate {
+  const waiting = consents === undefined || consents.asksItself ? [] : consents.pending();
+  const mine = waiting.filter(({ serverName }) => serverNames.includes(serverName));
+  if (mine.length > 0) return { _mcpConsents: askedPrograms(mine) };
+  return (before ?? undefined) === undefined ? {} : { _mcpConsents: null };
+}
 
 /** What a person is asked about programs that wait for them, by server. */
-export function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
+function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
   return Object.fromEntries(
     waiting.map(({ serverName, digest, reason, command, args, cwd, env, workspace }, order) => [
       `mcp:start:${serverName}`,

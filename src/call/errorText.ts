@@ -1,5 +1,5 @@
 import { oneLine } from "../catalog/text.js";
-import { TOO_LARGE } from "../connect/failures.js";
+import { saysTooLarge } from "../connect/failures.js";
 import {
   McpAuthRequiredError,
   McpConnectionError,
@@ -40,12 +40,13 @@ export function errorTextForModel(error: unknown, boundName: string): string {
         return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":
         // Without a tool it was lost before this call, which was then not sent.
-        if (error.message.includes(TOO_LARGE)) {
-          return `The answer of ${boundName} was larger than 10 MB and could not be taken; the connection was lost with it. Ask for less.`;
+        if (saysTooLarge(error.message)) {
+          return `The answer of ${boundName} was too large and could not be taken; the connection was lost with it. Ask for less.`;
         }
         if (error.toolName === undefined) return `${server} is not available now. Use other tools, or try again later.`;
         return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
       default:
+        if (saysTooLarge(error.message)) return `The answer of ${boundName} was too large and could not be taken. Ask for less.`;
         return `${server} is not available now. Use other tools, or try again later.`;
     }
   }

@@ -70,6 +70,11 @@ export class McpConsents {
     this.#store = typeof settings.store === "string" ? fileStore(settings.store) : settings.store;
   }
 
+  /** @internal Whether the hub asks; otherwise an agent does. */
+  get asksItself(): boolean {
+    return this.#settings.onConsent !== undefined;
+  }
+
   /** The programs that wait for a person. */
   pending(): ConsentRequest[] {
     return [...this.#pending.values()];

@@ -22,8 +22,24 @@ export type Failure =
 /** `data` of the error that stands in for an answer whose stream ended without it. */
 export const UNANSWERED = "the connection ended before the answer";
 
+/** Bytes of one message that are taken from a server over stdio or a WebSocket, which hold it whole while it arrives. */
+export const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
+
+/** Bytes of one message, or one body, that are taken over HTTP. */
+export const MAX_BODY_BYTES = 100 * 1024 * 1024;
+
 /** Why a connection ended whose server sent more than is taken at once. */
-export const TOO_LARGE = "it sent a message larger than 10 MB";
+export const TOO_LARGE = tooLarge(MAX_MESSAGE_BYTES);
+
+/** How it is said that a message had more bytes. */
+export function tooLarge(maxBytes: number): string {
+  return `it sent a message larger than ${Math.round(maxBytes / 1024 / 1024)} MB`;
+}
+
+/** True for what {@link tooLarge} says. */
+export function saysTooLarge(text: string): boolean {
+  return text.includes("it sent a message larger than");
+}
 
 /** Statuses with which servers answer a request of a session they do not know; but for 404 the text has to say so. */
 const LOST_SESSION_STATUSES: readonly number[] = [400, 401, 403, 410, 503];

@@ -1,12 +1,9 @@
-import { TOO_LARGE } from "./failures.js";
-
-/** Bytes of one message that are taken from a server, over whatever transport. */
-export const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
+import { MAX_BODY_BYTES, tooLarge } from "./failures.js";
 
 const EVENT_ENDS = ["\n\n", "\r\r", "\r\n\r\n"].map((end) => Buffer.from(end));
 
 /** The same response, whose body ends with an error when one message of it is too large: a server may send without end. */
-export function withLimitedBody(response: Response, maxBytes = MAX_MESSAGE_BYTES): Response {
+export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): Response {
   if (response.body === null) return response;
   const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
   let bytes = 0;
@@ -14,7 +11,7 @@ export function withLimitedBody(response: Response, maxBytes = MAX_MESSAGE_BYTES
     transform: (chunk, controller) => {
       const last = isStream ? lastEventEnd(chunk) : -1;
       bytes = last < 0 ? bytes + chunk.byteLength : chunk.byteLength - last;
-      if (bytes > maxBytes) controller.error(new Error(TOO_LARGE));
+      if (bytes > maxBytes) controller.error(new Error(tooLarge(maxBytes)));
       else controller.enqueue(chunk);
     },
   });

@@ -3,7 +3,7 @@ import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 
 import { linkSignal } from "./abort.js";
-import { MAX_MESSAGE_BYTES } from "./limitedBody.js";
+import { MAX_MESSAGE_BYTES } from "./failures.js";
 
 /** What can be listed: the method, and the key of the elements in its result. */
 export const LISTS = {

@@ -4,8 +4,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { WebSocket } from "ws";
 
-import { TOO_LARGE } from "./failures.js";
-import { MAX_MESSAGE_BYTES } from "./limitedBody.js";
+import { MAX_MESSAGE_BYTES, TOO_LARGE } from "./failures.js";
 
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;

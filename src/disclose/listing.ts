@@ -31,6 +31,11 @@ export interface ListingInput {
 
 const OPEN = "<AVAILABLE_MCP_TOOLS>\n";
 const CLOSE = "</AVAILABLE_MCP_TOOLS>";
+/** How the search is called by which a model finds tools. */
+export function searchName(strategy: Strategy): string {
+  return strategy === "provider" ? "your tool search" : "search_mcp_tools";
+}
+
 const INTROS: Readonly<Record<Strategy, string>> = {
   promote:
     "More tools are available from MCP servers. To use one, call search_mcp_tools with the job in plain words or a tool name from this list; what it finds becomes callable.\n",
@@ -88,7 +93,8 @@ export function renderListing(input: ListingInput): string {
   const bare = shown.filter((server) => !named.has(server) && !purposes.has(server)).map(label);
   const bareLine = bare.length === 0 ? "" : `Servers: ${bare.join(", ")}\n`;
   const instructions = instructing.map((server) => instructionLine(server, room)).join("");
-  const text = intro + body.join("") + withPurpose.join("") + bareLine + overflowLine(hidden) + lazily + waiting + instructions;
+  const text =
+    intro + body.join("") + withPurpose.join("") + bareLine + overflowLine(hidden, strategy) + lazily + waiting + instructions;
   return `${OPEN}${text}${CLOSE}`;
 }
 
@@ -208,8 +214,8 @@ function instructionLine({ serverName, instructions }: ListedServer, room: Room)
   return room.take(line.length) ? line : "";
 }
 
-function overflowLine(hidden: readonly ListedServer[]): string {
+function overflowLine(hidden: readonly ListedServer[], strategy: Strategy): string {
   if (hidden.length === 0) return "";
   const tools = hidden.reduce((sum, server) => sum + server.tools.length, 0);
-  return `… and ${tools} tools of ${hidden.length} more servers, found by search\n`;
+  return `… and ${tools} tools of ${hidden.length} more servers, found by ${searchName(strategy)}\n`;
 }

@@ -3,7 +3,9 @@ import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
 import type { CatalogDiff } from "../catalog/diff.js";
 import { oneLine } from "../catalog/text.js";
+import type { Strategy } from "../config/agentOptions.js";
 import type { Note } from "../state.js";
+import { searchName } from "./listing.js";
 
 const OPEN = "<MCP_TOOLS_CHANGED>\n";
 const CLOSE = "</MCP_TOOLS_CHANGED>";
@@ -21,19 +23,23 @@ export interface ServerChange {
 }
 
 /** Text of a note about changes, at most 500 characters. */
-export function renderNote(changes: readonly ServerChange[]): string {
+export function renderNote(changes: readonly ServerChange[], strategy: Strategy = "promote"): string {
   const room = MAX_NOTE_CHARS - OPEN.length - CLOSE.length - 1;
   const share = Math.floor(room / changes.length) - 1;
-  const lines = changes.map((change) => oneLine(describeChange(change, share), Math.max(24, share)));
+  const lines = changes.map((change) => oneLine(describeChange(change, share, strategy), Math.max(24, share)));
   let text = lines.join("\n");
   if (text.length > room) text = `${changes.length} servers changed their tools; search again before you use a tool from before.`;
   return `${OPEN}${text}\n${CLOSE}`;
 }
 
-function describeChange({ serverName, kind, toolCount, isPinned, diff }: ServerChange, maxChars: number): string {
+function describeChange(
+  { serverName, kind, toolCount, isPinned, diff }: ServerChange,
+  maxChars: number,
+  strategy: Strategy,
+): string {
   const name = oneLine(serverName, 64);
   if (kind === "joined") {
-    return `Server ${name} is connected now: ${toolCount} tools, ${isPinned ? "callable at once" : "to be searched for"}.`;
+    return `Server ${name} is connected now: ${toolCount} tools, ${isPinned ? "callable at once" : `found by ${searchName(strategy)}`}.`;
   }
   if (diff === undefined) return `Server ${name} changed its tools; search again before you use one of them.`;
   const parts = [

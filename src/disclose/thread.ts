@@ -267,7 +267,7 @@ function noteFor(
     .filter(({ kind, toolCount, diff }) =>
       kind === "joined" ? toolCount > 0 : diff === undefined || diff.added.length + diff.removed.length + diff.changed.length > 0,
     );
-  return told.length === 0 ? undefined : { after: noteAnchor(messages), text: renderNote(told) };
+  return told.length === 0 ? undefined : { after: noteAnchor(messages), text: renderNote(told, settings.strategy) };
 }
 
 function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: ThreadSettings): CatalogDiff {

@@ -1,4 +1,5 @@
 import { fairShare } from "../call/requestMessages.js";
+import type { View } from "../disclose/view.js";
 import type { CachedMcpResource, ThreadResource } from "../state.js";
 import type { Reading, WantedResource } from "./readMentions.js";
 import { excerptChars, renderFailure, renderResource } from "./resourceContents.js";
@@ -22,9 +23,9 @@ export interface ResourceTurn {
 }
 
 /** Why a resource is not shown whose server the thread has disabled. */
-export const IS_DISABLED = "Its server is disabled in this conversation.";
+const IS_DISABLED = "Its server is disabled in this conversation.";
 /** Why a resource is not shown that was read before. */
-export const IS_DENIED = "The policy does not allow this resource.";
+const IS_DENIED = "The policy does not allow this resource.";
 
 /** Characters of all images of a thread together, about 15 MB. */
 const MAX_IMAGE_CHARS_OF_ALL = 20_000_000;
@@ -67,7 +68,7 @@ export function cachedView(resources: readonly ThreadResource[]): CachedMcpResou
 }
 
 /** A resource as it is shown while what was read of it may not be. */
-export function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: string): ThreadResource {
+function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: string): ThreadResource {
   return { serverName, uri, messageIds, block: renderFailure(serverName, uri, why), images: [], isError: true, mark: "" };
 }
 
@@ -146,4 +147,18 @@ function withinImages(resources: readonly ThreadResource[]): ThreadResource[] {
 
 function charsOf({ block, failure = "" }: ThreadResource): number {
   return block.length + failure.length;
+}
+
+/** The resources of a thread as this run may see them: those of disabled servers, and those that are denied, say so. */
+export function shownResources(
+  resources: readonly ThreadResource[],
+  { serverNames, disabledNames }: Pick<View, "serverNames" | "disabledNames">,
+  isDenied: (resource: ThreadResource) => boolean,
+): ThreadResource[] {
+  return resources.flatMap((resource) => {
+    const { serverName } = resource;
+    if (disabledNames.includes(serverName)) return [withoutContents(resource, IS_DISABLED)];
+    if (!serverNames.includes(serverName)) return [];
+    return [isDenied(resource) && !resource.isError ? withoutContents(resource, IS_DENIED) : resource];
+  });
 }

@@ -89,6 +89,7 @@ describe("expandVariables", () => {
     expect(await expandVariables(value, resolve, "s")).toEqual({
       value: { url: "https://x/s3cret-value", headers: { A: "Bearer s3cret-value" }, args: ["8080", "plain", "$HOME"], n: 5 },
       secrets: ["s3cret-value"],
+      resolved: [["TOKEN", "s3cret-value"]],
     });
   });
 
