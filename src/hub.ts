@@ -341,9 +341,13 @@ export class McpHub extends HubOperations {
 
   /** @internal Takes what is remembered of servers that are not known yet, once. */
   async recall(): Promise<void> {
-    await this.#parts.snapshots?.load((serverName, snapshot) => {
+    const { snapshots, pins } = this.#parts;
+    if (snapshots === undefined) return;
+    if (pins.isPinning) await Promise.all([...this.#settings.servers.keys()].map((serverName) => pins.load(serverName)));
+    await snapshots.load((serverName, snapshot) => {
       if (this.#parts.catalog.server(serverName) !== undefined) return;
-      this.#parts.catalog.setServer(serverName, snapshot, true);
+      const tools = pins.check(serverName, snapshot.tools);
+      this.#parts.catalog.setServer(serverName, { ...snapshot, tools }, true);
       this.#parts.search.update();
     });
   }

@@ -65,7 +65,7 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
     open: openWrapped ?? ((server) => openManaged(server, settings, consents)),
     admit: (server) => {
       const consented = consentOf(server, settings, consents);
-      if (settings.toolPins.store === undefined) return consented;
+      if (!pins.isPinning) return consented;
       return async (signal) => {
         await pins.load(server.serverName);
         await consented?.(signal);
@@ -98,6 +98,7 @@ function pinsOf({ toolPins }: HubSettings, events: HubEvents): ToolPins {
   return new ToolPins({
     settings: toolPins,
     store: typeof store === "string" ? fileStore(store) : store,
+    isHeard: () => events.has("toolChanged"),
     onChange: (change) => events.emit("toolChanged", { ...change }),
     onFailed: (error) => events.warn("TOOL_PINS_FAILED", `The store of tool pins failed: ${messageOf(error)}`),
   });

@@ -4,6 +4,7 @@ import { getCurrentTaskInput } from "@langchain/langgraph";
 import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 
 import type { ToolEntry } from "../catalog/toolEntry.js";
+import { isRecord } from "../config/isRecord.js";
 import type { AdapterCallbacks } from "../config/settings.js";
 import type { HubEvents } from "../events.js";
 import type { CallRequest } from "./gate.js";
@@ -56,17 +57,31 @@ function contentOf(given: unknown): string | undefined {
   return undefined;
 }
 
-/** Runs the adapter's `beforeToolCall` hook on a copy of the arguments. @returns The arguments it wants instead. */
+/** What the adapter's `beforeToolCall` hook wants instead. */
+export interface CallChange {
+  readonly args: unknown;
+  /** HTTP headers of this call alone. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
+}
+
+/** Runs the adapter's `beforeToolCall` hook on a copy of the arguments. */
 export async function callBefore(
   hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
   { serverName, toolName }: ToolEntry,
   args: unknown,
   { config }: CallRequest,
-): Promise<unknown> {
+): Promise<CallChange> {
   const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
   const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
-    { readonly args?: unknown } | undefined;
-  return answer?.args;
+    { readonly args?: unknown; readonly headers?: unknown } | undefined;
+  return { args: answer?.args, headers: headersOf(answer?.headers) };
+}
+
+/** Headers with text in them; `undefined` when there are none. */
+function headersOf(given: unknown): Readonly<Record<string, string>> | undefined {
+  if (!isRecord(given)) return undefined;
+  const entries = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
 /** Tells the adapter's `onProgress` callback. */

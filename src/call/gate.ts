@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ProgressCallback } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import * as z from "zod";
 
 import type { Catalog } from "../catalog/catalog.js";
@@ -9,6 +10,7 @@ import { withinMs } from "../catalog/withinMs.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
+import { callHeaders } from "../connect/callHeaders.js";
 import type { Connection } from "../connect/connection.js";
 import { rejectOnAbort } from "../connect/abort.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
@@ -41,6 +43,8 @@ export interface JudgedCall {
   /** Repaired, and changed by the adapter's hook. */
   readonly operation: Extract<Operation, { kind: "call" }>;
   readonly decision: Decision;
+  /** HTTP headers of this call alone. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What the gate is made of. */
@@ -51,6 +55,20 @@ export interface GateParts extends ServersParts {
   readonly events: HubEvents;
 }
 
+type Progress = Parameters<ProgressCallback>[0];
+
+/** What a call needs besides its arguments. */
+interface CallExtras {
+  /** HTTP headers of this call alone. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  /** Asked when it is about to be sent. */
+  readonly isStale: () => boolean;
+}
+
+/** In place of a result: nothing was sent. */
+const STALE = Symbol("stale");
+/** So often a call is looked at again because something changed while it waited. */
+const MAX_LOOKS = 3;
 const STORE_WAIT_MS = 10_000;
 const MAX_NOTICE_CHARS = 1_000;
 
@@ -117,16 +135,17 @@ export class Gate {
     let decision = permits.decide(operation, request);
     const { beforeToolCall } = settings.callbacks;
     if (decision.kind === "deny" || beforeToolCall === undefined) return { entry, operation, decision };
-    const changed = await callBefore(beforeToolCall, entry, operation.arguments, request);
-    if (changed === undefined) return { entry, operation, decision };
-    operation = callOf(entry, repairArguments(entry.inputSchema, changed));
+    const { args, headers } = await callBefore(beforeToolCall, entry, operation.arguments, request);
+    if (args === undefined) return { entry, operation, decision, headers };
+    operation = callOf(entry, repairArguments(entry.inputSchema, args));
     decision = moreRestrictive(decision, permits.decide(operation, request));
-    return { entry, operation, decision };
+    return { entry, operation, decision, headers };
   }
 
-  async #run(request: CallRequest, startedAt: number): Promise<CallOutcome> {
-    const { settings, events, permits } = this.#parts;
-    const { entry, operation, decision } = await this.judge(request);
+  async #run(request: CallRequest, startedAt: number, looks = MAX_LOOKS): Promise<CallOutcome> {
+    const { settings, events, permits, catalog } = this.#parts;
+    const mark = { ...permits.mark, catalog: catalog.version };
+    const { entry, operation, decision, headers } = await this.judge(request);
     const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: request.arguments };
     // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
     const sent = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
@@ -135,7 +154,15 @@ export class Gate {
     if (answer !== undefined) return this.#run(answered(request, answer), startedAt);
 
     const { server, connection } = serverOf(this.#parts, entry.serverName);
-    const raw = await this.#call(connection, server, entry, sent, request);
+    const isStale = (): boolean =>
+      (mark.policy !== permits.mark.policy || mark.pins !== permits.mark.pins || mark.catalog !== catalog.version) &&
+      this.#isStale(entry, operation, decision, request);
+    const raw = await this.#call(connection, server, entry, sent, request, { headers, isStale });
+    // While it waited for its turn, or for a session, tool or policy changed: it is looked at again as it is now.
+    if (raw === STALE) {
+      if (looks > 0) return this.#run(request, startedAt, looks - 1);
+      throw new McpNotFoundError(`Tool "${entry.toolName}" keeps changing.`, { serverName: entry.serverName });
+    }
     const outcome = await this.#outcome(server, entry.toolName, raw, performance.now() - startedAt);
     const { afterToolCall } = settings.callbacks;
     const final = afterToolCall === undefined ? outcome : await replaceResult(afterToolCall, outcome, sent, request, events);
@@ -186,8 +213,13 @@ export class Gate {
     { serverName, toolName, annotations }: ToolEntry,
     args: Record<string, unknown>,
     { toolCallId = "", signal, origin, config }: CallRequest,
-  ): Promise<RawCallResult> {
+    { headers, isStale }: CallExtras,
+  ): Promise<RawCallResult | typeof STALE> {
     const { events, settings } = this.#parts;
+    if (headers !== undefined && !takesHeaders(server)) {
+      const message = `beforeToolCall gave headers for "${toolName}"; they have no effect, for the server is not reached over HTTP by this hub.`;
+      events.warn("CALLBACK_FAILED", message, serverName);
+    }
     const { toolTimeoutMs: timeout, maxToolTimeoutMs: maxTotalTimeout } = server;
     const failed: FailedRequest = {
       serverName,
@@ -197,22 +229,44 @@ export class Gate {
       maxTimeout: { ms: maxTotalTimeout, option: "maxToolTimeoutMs" },
     };
     const isRepeatable = server.isIdempotent(toolName) || (server.govern.trustAnnotations && saysRepeatable(annotations));
-    return send(connection, failed, isRepeatable, signal, ({ client }, linked) =>
-      client.request({ method: "tools/call", params: { name: toolName, arguments: args } }, callResultSchema, {
-        ...(linked === undefined ? {} : { signal: linked }),
-        timeout,
-        maxTotalTimeout,
-        resetTimeoutOnProgress: true,
-        onprogress: (given) => {
-          // What else a server puts beside these stays out.
-          const { progress, total, message } = given;
-          const report = { serverName, toolName, toolCallId, progress, total, message };
-          events.emit("progress", { ...origin, ...report });
-          void tellRun(config, { type: "mcp_progress", ...report });
-          tellProgress(settings.callbacks, given, { serverName, toolName, args }, events);
-        },
-      }),
+    const onprogress = (given: Progress): void => {
+      // What else a server puts beside these stays out.
+      const { progress, total, message } = given;
+      const report = { serverName, toolName, toolCallId, progress, total, message };
+      events.emit("progress", { ...origin, ...report });
+      void tellRun(config, { type: "mcp_progress", ...report });
+      tellProgress(settings.callbacks, given, { serverName, toolName, args }, events);
+    };
+    const params = { name: toolName, arguments: args };
+    return send(
+      connection,
+      failed,
+      isRepeatable,
+      signal,
+      ({ client, maskContent }, linked): Promise<RawCallResult | typeof STALE> => {
+        if (isStale()) return Promise.resolve(STALE);
+        const options = {
+          timeout,
+          maxTotalTimeout,
+          resetTimeoutOnProgress: true,
+          onprogress: (given: Progress) => onprogress(maskContent(given)),
+        };
+        const request = (): Promise<RawCallResult> =>
+          client.request({ method: "tools/call", params }, callResultSchema, {
+            ...options,
+            ...(linked === undefined ? {} : { signal: linked }),
+          });
+        return headers === undefined ? request() : callHeaders.run(headers, request);
+      },
     );
+  }
+
+  /** True when what was decided about is no longer what would run. */
+  #isStale(entry: ToolEntry, operation: JudgedCall["operation"], decision: Decision, request: CallRequest): boolean {
+    const { catalog, permits } = this.#parts;
+    if (catalog.toolOf(entry.serverName, entry.toolName)?.hash !== entry.hash) return true;
+    const now = permits.decide(operation, request);
+    return moreRestrictive(decision, now) !== decision;
   }
 
   #unknownTool(serverName: string, toolName: string, known: readonly ToolEntry[]): McpNotFoundError {
@@ -221,6 +275,11 @@ export class Gate {
       names.length === 0 ? "" : ` It has ${known.length}: ${names.join(", ")}${known.length > names.length ? ", …" : ""}.`;
     return new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
   }
+}
+
+/** True for a server whose requests are made over HTTP by this hub. */
+function takesHeaders({ transport }: ServerSettings): boolean {
+  return transport?.kind === "http" || transport?.kind === "sse";
 }
 
 /** What a server says of a tool that may run twice. */

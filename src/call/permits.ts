@@ -61,6 +61,12 @@ const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Ob
 });
 const NOBODY: McpRunContext = Object.freeze({});
 
+/** What decisions go by. */
+export interface PermitsMark {
+  readonly policy: Policy;
+  readonly pins: number;
+}
+
 /** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
 export class Permits {
   readonly #policyOf: () => Policy;
@@ -79,6 +85,11 @@ export class Permits {
     if (this.#policyOf().isOpen && !this.#events.has("policy") && !isChanged) return OPEN;
     const decision = this.#policyOf().decide(operation, context ?? NOBODY);
     return isChanged ? moreRestrictive(decision, { ...decision, ...CHANGED }) : decision;
+  }
+
+  /** Another one means that decisions may be others. */
+  get mark(): PermitsMark {
+    return { policy: this.#policyOf(), pins: this.#pins.version };
   }
 
   /** True for an operation that is allowed whatever its arguments are. */

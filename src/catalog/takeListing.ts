@@ -49,9 +49,7 @@ export function takeListing(
   if (diff !== undefined) {
     events.emit("catalog", { serverName, kind: "tools", ...diff });
     // What a remembered listing said was another process's business.
-    if (before?.isRemembered === false && events.has("toolChanged")) {
-      pins.compare(serverName, before.snapshot.tools, tools, diff.changed);
-    }
+    if (before?.isRemembered === false) pins.compare(serverName, before.snapshot.tools, tools, diff.changed);
   }
   return diff !== undefined;
 }

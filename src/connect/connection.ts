@@ -103,6 +103,12 @@ export class Connection {
       },
       session: () => this.session(),
       onLost: (session, reason, isAnswering) => this.#lose(session, reason, isAnswering),
+      onUnauthorized: (session, error) => {
+        const { state } = this;
+        if (state.kind !== "connected" || state.session !== session) return;
+        this.#become({ kind: "needs-auth", error, failedAtMs: Date.now(), attempts: 0 });
+        void this.#end(session, true);
+      },
     });
     this.#state = parts.settings.enabled ? { kind: "idle" } : { kind: "disabled" };
     const canList = (): boolean => this.state.kind === "connected";

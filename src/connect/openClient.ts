@@ -25,16 +25,16 @@ const PARSE_MS = 20;
 /** The client's word for an answer that came after its request was given up. */
 const STRAY_ANSWER = /unknown message ID/;
 
-/** Values of a configuration that are not for everybody. */
+/** Values that are not for everybody; those that come up later are added. */
 export interface Secrets {
   /** Never shown in messages about the server. */
-  readonly all: readonly string[];
+  readonly all: string[];
   /** Those that are taken out also of what the server sends. */
-  readonly credentials: readonly string[];
+  readonly credentials: string[];
 }
 
 /** Nothing is known to be secret. */
-export const NO_SECRETS: Secrets = { all: [], credentials: [] };
+export const NO_SECRETS: Secrets = Object.freeze({ all: [], credentials: [] });
 
 /**
  * Opens a client of the SDK over a transport: handshake done, or nothing left behind.

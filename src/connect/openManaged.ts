@@ -8,6 +8,7 @@ import { checkUrl, type TransportSettings } from "../config/transport.js";
 import { expandVariables } from "../config/variables.js";
 import { McpAuthRequiredError, McpConnectionError, McpPolicyError } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
+import { authorizedFetch } from "./authorizedFetch.js";
 import type { McpConsents } from "./consents.js";
 import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
@@ -122,12 +123,21 @@ async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promi
     // A name that cannot be resolved: the transport says it better.
     if (McpPolicyError.isInstance(error)) throw error;
   });
-  const guarded = guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers });
+  const guarded = fetchOf(parts, url, guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers }));
   try {
     return await openAnyRemote(parts, url, guarded);
   } catch (error) {
     throw guard.lastRefusal ?? error;
   }
+}
+
+/** The `fetch` of a remote server: with a provider of tokens, one that renews them. */
+function fetchOf({ serverName, remote: { authProvider }, secrets }: RemoteParts, url: URL, guarded: FetchLike): FetchLike {
+  if (authProvider === undefined) return guarded;
+  const onToken = (token: string): void => {
+    for (const list of [secrets.all, secrets.credentials]) if (!list.includes(token)) list.push(token);
+  };
+  return authorizedFetch({ serverName, serverUrl: url, provider: authProvider, fetch: guarded, onToken });
 }
 
 async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Session> {

@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from "p-limit";
 
 import type { ServerSettings } from "../config/settings.js";
-import { McpConnectionError, messageOf } from "../errors.js";
+import { McpAuthRequiredError, McpConnectionError, messageOf } from "../errors.js";
 import { rejectOnAbort, within } from "./abort.js";
 import { Breaker, type BreakerSettings } from "./breaker.js";
 import { closedError, openBreakerError } from "./connectionErrors.js";
@@ -18,6 +18,8 @@ export interface TrafficParts {
   readonly session: () => Promise<Session>;
   /** Told when a session is of no use any more. `isAnswering`: its server is there, and owes answers to requests. */
   readonly onLost: (session: Session, reason: string | undefined, isAnswering: boolean) => void;
+  /** Told when the server takes no credentials of ours any more. */
+  readonly onUnauthorized: (session: Session, error: McpAuthRequiredError) => void;
 }
 
 /** Milliseconds for an answer to a ping, by which a connection is checked that may be gone. */
@@ -102,6 +104,7 @@ export class Traffic {
       return value;
     } catch (cause) {
       if (isGivenUp()) throw cause;
+      if (McpAuthRequiredError.isInstance(cause)) this.#parts.onUnauthorized(session, cause);
       switch (classifyFailure(cause, session)) {
         case "answered":
           this.hasBrought = true;

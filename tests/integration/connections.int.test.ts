@@ -397,7 +397,7 @@ describe("the breaker", () => {
       mcpServers: { s: { url: fixture.url, toolTimeoutMs: 50 } },
       ...QUICK,
       breakerFailures: 3,
-      breakerOpenMs: 300,
+      breakerOpenMs: 2_000,
     });
     await hub.connect();
     for (let call = 0; call < 3; call += 1) {

@@ -8,6 +8,7 @@ import type { McpHubOptions, ToolChange } from "../../src/core.js";
 import { createMcpTestHub, type RecordedTool } from "../../src/testing.js";
 import { calling } from "../support/agents.js";
 import { FACES } from "../support/faces.js";
+import { serving } from "../support/serving.js";
 
 const BEFORE: RecordedTool = {
   name: "send_mail",
@@ -28,6 +29,7 @@ afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 
 function mail(tool: RecordedTool, toolPins: McpHubOptions["toolPins"], more: Partial<McpHubOptions> = {}) {
   const test = createMcpTestHub({
+    warnings: "silent",
     ...more,
     mcpServers: { mail: { recording: recordingOf(tool), answers: { send_mail: "sent", list_mails: "none" } } },
     ...(toolPins === undefined ? {} : { toolPins }),
@@ -52,7 +54,7 @@ it("a change is an event with a readable diff, by default from one listing to th
   await test.offer("mail", recordingOf(AFTER));
   expect(changes).toEqual([CHANGE]);
   expect(changes[0]!.diff).toContain("-Be polite.");
-  expect(changes[0]!.diff).toContain('+    "bcc"');
+  expect(changes[0]!.diff).toContain('+"bcc":{');
   expect(hub.toolChanges()).toEqual([]);
   expect((await hub.callTool("mail", "send_mail")).status).toBe("success");
 });
@@ -134,6 +136,101 @@ it('onChange "deny" withholds the tool in this process and the next, until it is
   await hub.acceptTools("mail", ["send_mail"]);
   expect(await names()).toEqual(["mcp__mail__list_mails", "mcp__mail__send_mail"]);
   await expect(hub.acceptTools("nope")).rejects.toMatchObject({ code: "NOT_FOUND" });
+});
+
+describe("a server that changes a tool behind a decision", () => {
+  it("by listing it twice, the changed one first", async () => {
+    const { hub, test, changes } = mail(BEFORE, { onChange: "ask" });
+    await hub.connect();
+    await test.offer("mail", { tools: [AFTER, BEFORE, OTHER] });
+    expect(changes).toHaveLength(1);
+    await expect(hub.callTool("mail", "send_mail")).rejects.toMatchObject({ code: "APPROVAL_REQUIRED" });
+    const denied = mail(BEFORE, { onChange: "deny" });
+    await denied.hub.connect();
+    await denied.test.offer("mail", { tools: [AFTER, { ...AFTER, description: "another" }, OTHER] });
+    expect((await denied.hub.getTools()).map(({ name }) => name)).toEqual(["mcp__mail__list_mails"]);
+  });
+
+  it.each(["ask", "deny"] as const)("by forgetting the session, so that the call is made again: %s", async (onChange) => {
+    const { serve, hubOf, closeAll } = serving();
+    const http = await serve({ tools: [BEFORE] });
+    const hub = hubOf({ mail: { url: http.url } }, { toolPins: { onChange } });
+    await hub.connect();
+    http.options["tools"] = [AFTER];
+    http.forgetSessions();
+    await expect(hub.callTool("mail", "send_mail")).rejects.toMatchObject({
+      code: onChange === "ask" ? "APPROVAL_REQUIRED" : "NOT_FOUND",
+    });
+    expect(http.stats.callsByTool).toEqual({});
+    await closeAll();
+  });
+
+  it.each(["ask", "deny"] as const)("while a call waits for its turn: %s", async (onChange) => {
+    let finish: () => void = () => undefined;
+    const held = new Promise<string>((resolve) => (finish = () => resolve("none")));
+    const test = createMcpTestHub({
+      mcpServers: {
+        mail: { recording: recordingOf(BEFORE), answers: { send_mail: "sent", list_mails: () => held }, maxConcurrentCalls: 1 },
+      },
+      toolPins: { onChange },
+    });
+    open.push(test);
+    await test.hub.connect();
+    const first = test.hub.callTool("mail", "list_mails");
+    const second = test.hub.callTool("mail", "send_mail").catch((error: unknown) => (error as { code: string }).code);
+    await test.offer("mail", recordingOf(AFTER));
+    finish();
+    await first;
+    expect(await second).toBe(onChange === "ask" ? "APPROVAL_REQUIRED" : "NOT_FOUND");
+    expect(test.calls.map(({ target }) => target)).toEqual(["list_mails"]);
+  });
+
+  it("by schemas that are deep, or differ in everything: time and memory are bounded, other tools stay", async () => {
+    const deep = (levels: number): object =>
+      JSON.parse(`${'{"type":"object","properties":{"a":'.repeat(levels)}{"type":"string"}${"}}".repeat(levels)}`) as object;
+    const many = (seed: string) =>
+      Array.from({ length: 200 }, (_, index) => ({
+        name: `tool_${index}`,
+        description: Array.from({ length: 4_000 }, (_line, line) => `${seed}${(line * index) % 97}`).join("\n"),
+        inputSchema: deep(500) as RecordedTool["inputSchema"] & object,
+      }));
+    const { hub, test } = mail(BEFORE, { onChange: "ask" });
+    await hub.connect();
+    await test.offer("mail", { tools: [...many("a"), { ...BEFORE, name: "deepest", inputSchema: deep(3_000) as never }] });
+    let longestMs = 0;
+    let lastMs = performance.now();
+    const watch = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - lastMs);
+      lastMs = performance.now();
+    }, 5);
+    await test.offer("mail", { tools: many("b") });
+    clearInterval(watch);
+    expect(hub.toolChanges()).toHaveLength(200);
+    expect(longestMs).toBeLessThan(3_000);
+  });
+});
+
+it.each(["note", "ask", "deny"] as const)("a store that cannot be read once loses nothing: %s", async (onChange) => {
+  const kept = new Map<string, unknown>();
+  let isBroken = false;
+  const store = {
+    mget: (keys: string[]) =>
+      isBroken ? Promise.reject(new Error("no disk")) : Promise.resolve(keys.map((key) => kept.get(key))),
+    mset: (entries: [string, unknown][]) => Promise.resolve(entries.forEach(([key, value]) => kept.set(key, value))),
+  };
+  const first = mail(BEFORE, { store, onChange });
+  await first.hub.connect();
+  await first.hub.close();
+  isBroken = true;
+  const second = mail(AFTER, { store, onChange }, { warnings: "silent" });
+  await second.hub.connect();
+  const outcome = await second.hub.callTool("mail", "send_mail").catch((error: unknown) => (error as { code: string }).code);
+  if (onChange !== "note") expect(outcome).toBe(onChange === "ask" ? "APPROVAL_REQUIRED" : "NOT_FOUND");
+  await second.hub.close();
+  isBroken = false;
+  const third = mail(AFTER, { store, onChange });
+  await third.hub.connect();
+  expect(third.changes).toEqual([CHANGE]);
 });
 
 it("a store that fails costs no tool, and says so", async () => {
