@@ -22,7 +22,7 @@ export function waitingPrograms(
 /** What a person is asked about programs that wait for them, by server. */
 function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
   return Object.fromEntries(
-    waiting.map(({ serverName, digest, reason, command, args, cwd, env, workspace }, order) => [
+    waiting.map(({ serverName, digest, reason, command, program, args, cwd, env, workspace }, order) => [
       `mcp:start:${serverName}`,
       {
         boundName: `mcp:start:${serverName}`,
@@ -34,7 +34,7 @@ function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
           serverName,
           target: [command, ...args].join(" "),
           class: "destructive" as const,
-          arguments: { command, args, cwd, env, workspace },
+          arguments: { command, program, args, cwd, env, workspace },
           reason,
         },
       },
@@ -48,6 +48,6 @@ export async function settleConsents(consents: McpConsents, asked: McpAsked, dec
     const { type, message, answeredBy } = decisions[callId]!;
     const { serverName } = request;
     if (type === "approve") await consents.approve(serverName, { digest, by: answeredBy });
-    else if (type === "reject") consents.refuse(serverName, { digest, reason: message });
+    else if (type === "reject") await consents.refuse(serverName, { digest, reason: message });
   }
 }

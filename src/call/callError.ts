@@ -16,6 +16,8 @@ export interface FailedRequest {
   readonly maxTimeout?: { readonly ms: number; readonly option: string } | undefined;
 }
 
+const MAX_TEXT_CHARS = 10_000;
+
 /** What a failed request means to the caller. */
 export function callError(
   cause: unknown,
@@ -34,7 +36,7 @@ export function callError(
       return timeoutError(cause as McpError, request, details);
     case "answered": {
       const { code } = cause as McpError;
-      const serverText = mask(messageOf(cause));
+      const serverText = cutText(mask(messageOf(cause)));
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
       return new McpProtocolError("SERVER_ERROR", message, { ...details, ...(code < 0 ? { rpcCode: code } : {}), serverText });
     }
@@ -42,7 +44,7 @@ export function callError(
     case "transport":
       return new McpConnectionError(
         ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
-        mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
+        cutText(mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`)),
         details,
       );
   }
@@ -62,6 +64,11 @@ function timeoutError(
       : `${what} on server "${serverName}" was not answered within ${timeout.ms} ms. Raise ${timeout.option} if it may take longer.`,
     details,
   );
+}
+
+/** A server may say as much as it likes; nobody reads that much. */
+function cutText(text: string): string {
+  return text.length <= MAX_TEXT_CHARS ? text : `${text.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
 function capitalised(text: string): string {

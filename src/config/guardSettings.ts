@@ -1,7 +1,10 @@
 import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 
 import * as z from "zod";
+
+import { McpConfigError } from "../errors.js";
 
 /** An address of a name. */
 export interface ResolvedAddress {
@@ -44,17 +47,42 @@ export interface UrlGuardSettings {
 
 const systemLookup: HostLookup = async (hostname) => (await lookup(hostname, { all: true })) as ResolvedAddress[];
 
-/** The option `urlGuard` with its defaults. */
+/**
+ * The option `urlGuard` with its defaults.
+ *
+ * @throws {McpConfigError} for a host that cannot be read.
+ */
 export function urlGuardSettings(option: z.output<typeof urlGuardSchema> | undefined): UrlGuardSettings {
   const given = typeof option === "string" ? { mode: option } : (option ?? {});
   const { mode = "checked", allowHosts = [], literals = "allow", lookup: own = systemLookup } = given;
-  return { mode, allowHosts, literals, lookup: own };
+  return { mode, allowHosts: allowHosts.map(readHost), literals, lookup: own };
 }
 
-/** A program that wants to be started, for a person to read. Secrets are masked. */
+/** A host as it is compared: a name in small letters, an address without brackets, a range as it is. */
+function readHost(written: string): string {
+  const host = written
+    .trim()
+    .toLowerCase()
+    .replace(/\.$/, "")
+    .replace(/^\[(.*)\]$/, "$1");
+  const refuse = (fix: string): never => {
+    throw new McpConfigError(`"urlGuard.allowHosts" has "${written}", which matches nothing: ${fix}.`);
+  };
+  if (/^[\d.]*\*[\d.*]*$/.test(host) && host !== "*") refuse("of addresses, write a range such as 10.0.0.0/8");
+  if (host.includes("://")) refuse("write the host alone");
+  if (isIP(host) === 0 && !host.includes("/") && host.includes(":")) refuse("write the host without its port");
+  return host;
+}
+
+/**
+ * A program that wants to be started, for a person to read: one line each, characters that cannot be seen are written out.
+ * Variables that were filled in are masked, and values behind flags that say that they are secret.
+ */
 export interface ConsentRequest {
   readonly serverName: string;
   readonly command: string;
+  /** The file that the command is, as far as it was found. */
+  readonly program: string;
   readonly args: readonly string[];
   readonly cwd: string;
   /** Names of the environment variables it is given; values are not shown. */

@@ -17,12 +17,15 @@ const METADATA: ReadonlySet<string> = new Set(
     "169.254.169.254",
     "169.254.170.2",
     "169.254.170.23",
+    "169.254.0.23",
     "100.100.100.200",
     "168.63.129.16",
     "192.0.0.192",
     "fd00:ec2::254",
     "fd00:ec2::23",
     "fd20:ce::254",
+    "fd00:c1::a9fe:a9fe",
+    "fe80::a9fe:a9fe",
   ].map((address) => ipaddr.parse(address).toNormalizedString()),
 );
 /** The part of IPv6 that is given out for the internet. */
@@ -44,13 +47,18 @@ export function addressKind(address: string): AddressKind {
   if (METADATA.has(parsed.toNormalizedString())) return "metadata";
   if (parsed instanceof ipaddr.IPv4) return parsed.range() === "unicast" ? "public" : "local";
   const embedded = embeddedIn(parsed);
-  if (embedded !== undefined) return addressKind(embedded.toString());
+  const inside = embedded === undefined ? undefined : addressKind(embedded.toString());
+  if (inside === "metadata") return inside;
+  // What stands in a prefix of somebody's own leads where they say.
+  if (inside !== undefined && (parsed.range() !== "rfc6052" || parsed.match(NAT64))) return inside;
   return parsed.range() === "unicast" && parsed.match(GLOBAL_UNICAST) ? "public" : "local";
 }
 
-/** True for an address inside of a range such as `10.1.0.0/16`. */
+/** True for an address that is, or lies inside of, a range such as `10.1.0.0/16`, or one address in any spelling. */
 export function isInRange(address: string, range: string): boolean {
-  if (!ipaddr.isValidCIDR(range) || isIP(address) === 0) return false;
+  if (isIP(address) === 0) return false;
+  if (isIP(range) !== 0) return ipaddr.process(address).toNormalizedString() === ipaddr.process(range).toNormalizedString();
+  if (!ipaddr.isValidCIDR(range)) return false;
   const [network, bits] = ipaddr.parseCIDR(range);
   const parsed = ipaddr.process(address);
   return parsed.kind() === network.kind() && parsed.match([network, bits] as never);
@@ -64,7 +72,7 @@ function embeddedIn(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
     case "rfc6145":
       return at(12);
     case "rfc6052":
-      return address.match(NAT64) ? at(12) : undefined;
+      return at(12);
     case "6to4":
       return at(2);
     default:

@@ -33,10 +33,10 @@ export function connectError(serverName: string, error: unknown, transport: Tran
   const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
   const reason =
     stdio === undefined
-      ? describeCause(error)
+      ? describeCause(error, session.mask)
       : code === "ENOENT"
         ? `${messageOf(error)}. Check that "command" is a program on the PATH (arguments go into "args"), and that "cwd" exists`
-        : (stdio.endReason ?? describeCause(error));
+        : (stdio.endReason ?? describeCause(error, session.mask));
   return new McpConnectionError(
     "CONNECT_FAILED",
     session.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
@@ -45,11 +45,16 @@ export function connectError(serverName: string, error: unknown, transport: Tran
 }
 
 /** What went wrong in words: with the HTTP status, and with the cause of a failed `fetch`, which says only "fetch failed". */
-function describeCause(error: unknown): string {
+function describeCause(error: unknown, mask: (text: string) => string): string {
   const cause = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined;
   const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
   const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
   const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
   const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
-  return (status + text + reason).slice(0, MAX_REASON_CHARS).trim();
+  // Masked before it is cut: a part of a secret would not be known again.
+  return cutAt(mask(status + text + reason), MAX_REASON_CHARS).trim();
+}
+
+function cutAt(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`;
 }

@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 
 import stringify from "safe-stable-stringify";
+import which from "which";
 
 import type { ConsentRequest, ConsentSettings, ConsentStore } from "../config/guardSettings.js";
 import { isRecord } from "../config/isRecord.js";
@@ -9,15 +10,16 @@ import { maskSecrets } from "../config/variables.js";
 import { McpPolicyError, messageOf } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
 import { fileStore } from "./fileStore.js";
-import type { StdioParameters } from "./stdioTransport.js";
+import { argumentSecrets, looksLikeCredential, withSpellings } from "./secrets.js";
+import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
 export interface ConsentRecord {
   readonly serverName: string;
   /** What was approved. */
   readonly digest: string;
-  /** The command line, secrets masked. */
-  readonly program: string;
+  /** The program, without its arguments; empty when it was approved by its digest alone. */
+  readonly command: string;
   /** ISO date. */
   readonly approvedAt: string;
   readonly approvedBy?: string;
@@ -37,18 +39,23 @@ export interface ConsentEvents {
 export interface Program {
   readonly serverName: string;
   readonly parameters: StdioParameters;
-  /** Values that nobody is to see. */
+  /** Values that were filled in. */
   readonly secrets: readonly string[];
 }
 
 const KEY = "mcp-consent-key";
+const STORE_WAIT_MS = 2_000;
 const NOBODY = "a person has to approve it before it is started";
+/* What would change the line a person reads, or could hide in it. */
+const UNREADABLE = /\p{C}|\p{Default_Ignorable_Code_Point}|[\u2028\u2029]/gu;
 
 /**
  * Which programs a person has approved to be started in a workspace folder.
  *
- * An approval is for a digest of command, arguments, folder, names and values of the environment: what changes any of
- * these is asked again. Values go into the digest with a secret key of the store, so that they cannot be guessed from it.
+ * An approval is for a digest of the program that is found, its arguments, its folder, names and values of the environment
+ * that the configuration gives it: what changes any of these is asked again. Values go into the digest with a secret key of
+ * the store, so that they cannot be guessed from it. The store is read at each start: what another process approved or took
+ * back counts.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#local-mcp-server-compromise
  */
@@ -60,8 +67,10 @@ export class McpConsents {
   readonly #pending = new Map<string, ConsentRequest>();
   /** Digests that a person refused, by server, with their words: for as long as this process runs. */
   readonly #refused = new Map<string, { readonly digest: string; readonly reason: string }>();
-  #records: Promise<Map<string, ConsentRecord>> | undefined;
-  #key: Promise<string> | undefined;
+  /** Approvals that could not be kept: for as long as this process runs. */
+  readonly #unkept = new Map<string, ConsentRecord>();
+  /** Where the store has none that can be read. */
+  readonly #ownKey = randomBytes(32).toString("hex");
 
   /** @internal Made by the hub. */
   constructor(settings: ConsentSettings, events: ConsentEvents) {
@@ -82,7 +91,8 @@ export class McpConsents {
 
   /** The approvals of this workspace folder, those of servers that are not configured any more included. */
   async list(): Promise<ConsentRecord[]> {
-    return [...(await this.#known()).values()];
+    const kept = await Promise.all((await this.#names()).map((serverName) => this.#recordOf(serverName)));
+    return [...kept.flatMap((record) => record ?? []), ...this.#unkept.values()];
   }
 
   /**
@@ -94,35 +104,38 @@ export class McpConsents {
     const waiting = this.#pending.get(serverName);
     const digest = options.digest ?? waiting?.digest;
     if (digest === undefined) return;
-    const known = await this.#known();
-    const isNew = known.get(serverName)?.digest !== digest;
-    if (waiting?.digest === digest) this.#pending.delete(serverName);
+    const isWaiting = waiting?.digest === digest;
+    if (isWaiting) this.#pending.delete(serverName);
     this.#refused.delete(serverName);
-    if (!isNew) return;
-    const program = waiting === undefined ? "" : [waiting.command, ...waiting.args].join(" ");
-    const approvedAt = new Date().toISOString();
-    const by = options.by === undefined ? {} : { approvedBy: options.by };
-    known.set(serverName, { serverName, digest, program, approvedAt, ...by });
-    await this.#save(known);
+    if ((await this.#recordOf(serverName))?.digest !== digest) {
+      const by = options.by === undefined ? {} : { approvedBy: options.by };
+      const command = isWaiting ? waiting.command : "";
+      await this.#keep({ serverName, digest, command, approvedAt: new Date().toISOString(), ...by });
+    }
     this.#events.onApproved(serverName);
   }
 
-  /** Refuses what waits, until this process ends, `hub.reconnect(serverName)` is called, or the program changes. */
-  refuse(serverName: string, options: { readonly digest?: string; readonly reason?: string | undefined } = {}): void {
+  /**
+   * Refuses what waits, until this process ends, `hub.reconnect(serverName)` is called, or the program changes. What was
+   * approved before is taken back.
+   */
+  async refuse(
+    serverName: string,
+    options: { readonly digest?: string; readonly reason?: string | undefined } = {},
+  ): Promise<void> {
     const digest = options.digest ?? this.#pending.get(serverName)?.digest;
     if (digest === undefined) return;
     const words = options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
     const reason = `a person refused to have it started${words}`;
     this.#refused.set(serverName, { digest, reason });
     if (this.#pending.get(serverName)?.digest === digest) this.#pending.delete(serverName);
+    if ((await this.#recordOf(serverName))?.digest === digest) await this.#forget(serverName);
     this.#events.onForbidden(serverName, refusal("CONSENT_REFUSED", serverName, reason));
   }
 
   /** Takes an approval back. A server that runs is stopped. */
   async revoke(serverName: string): Promise<void> {
-    const known = await this.#known();
-    if (!known.delete(serverName)) return;
-    await this.#save(known);
+    await this.#forget(serverName);
     this.#events.onForbidden(serverName, refusal("CONSENT_REQUIRED", serverName, "its approval was taken back"));
   }
 
@@ -159,7 +172,7 @@ export class McpConsents {
       throw refusal("CONSENT_REQUIRED", serverName, `asking for consent failed: ${messageOf(error)}`);
     }
     if (answer !== true) {
-      this.refuse(serverName, { digest });
+      await this.refuse(serverName, { digest });
       throw refusal("CONSENT_REFUSED", serverName, this.#refused.get(serverName)!.reason);
     }
     await this.approve(serverName, { digest });
@@ -174,7 +187,7 @@ export class McpConsents {
   async #check(program: Program): Promise<ConsentRequest | undefined> {
     const { serverName } = program;
     const request = await this.#requestOf(program);
-    const record = (await this.#known()).get(serverName);
+    const record = await this.#recordOf(serverName);
     if (record?.digest === request.digest) {
       this.#pending.delete(serverName);
       return undefined;
@@ -182,77 +195,119 @@ export class McpConsents {
     const refused = this.#refused.get(serverName);
     if (refused?.digest === request.digest) throw refusal("CONSENT_REFUSED", serverName, refused.reason);
     const reason = record === undefined ? "it was never approved here" : "it is not what was approved here";
-    this.#pending.set(serverName, { ...request, reason });
-    return this.#pending.get(serverName);
+    const waiting = { ...request, reason };
+    this.#pending.set(serverName, waiting);
+    return waiting;
   }
 
   async #requestOf({ serverName, parameters, secrets }: Program): Promise<ConsentRequest> {
     const { command, args, env, inheritEnv, cwd } = parameters;
     const { workspace } = this.#settings;
     const folder = resolve(cwd ?? ".");
-    const whole = [workspace, serverName, command, args, folder, inheritEnv, env];
+    const program = await programOf(command, folder, parameters);
+    const whole = [workspace, serverName, command, program, args, folder, env, inheritEnv, inheritedEnvironment(parameters)];
     const digest = createHmac("sha256", await this.#keyOf())
       .update(stringify(whole))
       .digest("hex");
-    const mask = (text: string): string => maskSecrets(text, secrets);
+    // What the configuration says itself is shown, but for what looks like a password behind a flag that says so: whoever
+    // wrote it must not choose what a person does not see.
+    const hidden = withSpellings([...secrets, ...argumentSecrets(args).filter(looksLikeCredential)]);
+    const shown = (text: string): string => readable(maskSecrets(text, hidden));
     return {
       serverName,
-      command: mask(command),
-      args: args.map(mask),
-      cwd: mask(folder),
-      env: [...Object.keys(env), ...inheritEnv],
+      command: shown(command),
+      program: shown(program),
+      args: args.map(shown),
+      cwd: shown(folder),
+      env: [...Object.keys(env), ...inheritEnv].map(readable),
       workspace,
       reason: "",
       digest,
     };
   }
 
-  #keyOf(): Promise<string> {
-    this.#key ??= this.#guarded(async () => {
+  async #keyOf(): Promise<string> {
+    const read = async (): Promise<string | undefined> => {
       const [known] = await this.#store.mget([KEY]);
-      if (typeof known === "string" && known.length >= 32) return known;
-      const made = randomBytes(32).toString("hex");
-      await this.#store.mset([[KEY, made]]);
-      return made;
-    }, randomBytes(32).toString("hex"));
-    return this.#key;
+      return typeof known === "string" && known.length >= 32 ? known : undefined;
+    };
+    return this.#guarded(async () => {
+      const known = await read();
+      if (known !== undefined) return known;
+      await this.#store.mset([[KEY, this.#ownKey]]);
+      // Another process may have made one at the same time.
+      return (await read()) ?? this.#ownKey;
+    }, this.#ownKey);
   }
 
-  #known(): Promise<Map<string, ConsentRecord>> {
-    this.#records ??= this.#guarded(async () => {
-      const [stored] = await this.#store.mget([this.#storeKey()]);
-      return readRecords(stored);
-    }, new Map<string, ConsentRecord>());
-    return this.#records;
+  async #recordOf(serverName: string): Promise<ConsentRecord | undefined> {
+    const kept = await this.#guarded(async () => (await this.#store.mget([this.#storeKey(serverName)]))[0], undefined);
+    return readRecord(kept) ?? this.#unkept.get(serverName);
   }
 
-  async #save(records: ReadonlyMap<string, ConsentRecord>): Promise<void> {
-    await this.#guarded(() => this.#store.mset([[this.#storeKey(), { v: 1, records: [...records.values()] }]]), undefined);
+  async #names(): Promise<string[]> {
+    const kept = await this.#guarded(async () => (await this.#store.mget([this.#storeKey()]))[0], undefined);
+    const names: unknown = isRecord(kept) ? kept["names"] : undefined;
+    return Array.isArray(names) ? (names as unknown[]).filter((name) => typeof name === "string") : [];
   }
 
-  #storeKey(): string {
-    return `mcp-consent:${this.#settings.workspace}`;
+  async #keep(record: ConsentRecord): Promise<void> {
+    const { serverName } = record;
+    const names = [...new Set([...(await this.#names()), serverName])];
+    // The key as well: a store that was damaged is made anew by this.
+    const entries: [string, unknown][] = [
+      [KEY, await this.#keyOf()],
+      [this.#storeKey(), { v: 1, names }],
+      [this.#storeKey(serverName), record],
+    ];
+    const isKept = await this.#guarded(() => this.#store.mset(entries).then(() => true), false);
+    if (isKept) this.#unkept.delete(serverName);
+    else this.#unkept.set(serverName, record);
   }
 
-  /** A store that fails approves nothing. */
+  async #forget(serverName: string): Promise<void> {
+    this.#unkept.delete(serverName);
+    await this.#guarded(() => this.#store.mset([[this.#storeKey(serverName), null]]), undefined);
+  }
+
+  #storeKey(serverName?: string): string {
+    const { workspace } = this.#settings;
+    return serverName === undefined ? `mcp-consents:${workspace}` : `mcp-consent:${workspace}\n${serverName}`;
+  }
+
+  /** A store that fails, or does not answer, approves nothing. */
   async #guarded<Value>(use: () => Promise<Value>, otherwise: Value): Promise<Value> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`it did not answer within ${STORE_WAIT_MS} ms`)), STORE_WAIT_MS);
+    });
     try {
-      return await use();
+      return await Promise.race([use(), late]);
     } catch (error) {
       this.#events.onStoreFailed(error);
       return otherwise;
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
 
+/** The file that a command starts, as far as it is found. */
+async function programOf(command: string, folder: string, parameters: StdioParameters): Promise<string> {
+  const { PATH, Path } = childEnvironment(parameters);
+  if (/[\\/]/.test(command)) return resolve(folder, command);
+  return (await which(command, { nothrow: true, ...((PATH ?? Path) === undefined ? {} : { path: PATH ?? Path }) })) ?? command;
+}
+
+/** A text in which nothing hides, and that changes nothing around it. */
+function readable(text: string): string {
+  return text.replace(UNREADABLE, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
+}
+
 /** Reads what was stored, which may be of another version or by another hand. */
-function readRecords(stored: unknown): Map<string, ConsentRecord> {
-  const records: unknown = isRecord(stored) && stored["v"] === 1 ? stored["records"] : undefined;
-  const known = (Array.isArray(records) ? (records as unknown[]) : []).filter(
-    (record): record is ConsentRecord & Record<string, unknown> =>
-      isRecord(record) && typeof record["serverName"] === "string" && typeof record["digest"] === "string",
-  );
-  return new Map(known.map((record) => [record.serverName, record]));
+function readRecord(stored: unknown): ConsentRecord | undefined {
+  if (!isRecord(stored) || typeof stored["serverName"] !== "string" || typeof stored["digest"] !== "string") return undefined;
+  return stored as unknown as ConsentRecord;
 }
 
 function refusal(code: "CONSENT_REQUIRED" | "CONSENT_REFUSED", serverName: string, reason: string): McpPolicyError {

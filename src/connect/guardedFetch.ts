@@ -68,9 +68,10 @@ function withCallHeaders(given: RequestInit["headers"]): Headers {
   return headers;
 }
 
+/** The headers without those of the configuration, as they are when they are sent. */
 function without(given: RequestInit["headers"], own: Readonly<Record<string, string>>): Headers {
   const headers = new Headers(given);
-  for (const [name, value] of Object.entries(own)) if (headers.get(name) === value) headers.delete(name);
+  for (const [name, value] of new Headers(own)) if (headers.get(name) === value) headers.delete(name);
   return headers;
 }
 

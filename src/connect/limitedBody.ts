@@ -1,16 +1,20 @@
 import { MAX_BODY_BYTES, tooLarge } from "./failures.js";
 
 const EVENT_ENDS = ["\n\n", "\r\r", "\r\n\r\n"].map((end) => Buffer.from(end));
+const LONGEST_END = 4;
 
 /** The same response, whose body ends with an error when one message of it is too large: a server may send without end. */
 export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): Response {
   if (response.body === null) return response;
   const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
   let bytes = 0;
+  let before = Buffer.alloc(0);
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
-      const last = isStream ? lastEventEnd(chunk) : -1;
-      bytes = last < 0 ? bytes + chunk.byteLength : chunk.byteLength - last;
+      // The end of an event may lie across two chunks.
+      const end = isStream ? lastEventEnd(Buffer.concat([before, chunk])) - before.length : -1;
+      bytes = end < 0 ? bytes + chunk.byteLength : chunk.byteLength - end;
+      if (isStream) before = Buffer.from(chunk.subarray(-LONGEST_END + 1));
       if (bytes > maxBytes) controller.error(new Error(tooLarge(maxBytes)));
       else controller.enqueue(chunk);
     },
@@ -19,8 +23,12 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   return new Response(response.body.pipeThrough(counted), { status, statusText, headers });
 }
 
-/** Where the last event of a chunk ends; -1 when none does. */
-function lastEventEnd(chunk: Uint8Array): number {
-  const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  return Math.max(...EVENT_ENDS.map((end) => buffer.lastIndexOf(end)));
+/** Behind the last event that ends in a text; -1 when none does. */
+function lastEventEnd(text: Buffer): number {
+  return Math.max(
+    ...EVENT_ENDS.map((end) => {
+      const at = text.lastIndexOf(end);
+      return at < 0 ? -1 : at + end.length;
+    }),
+  );
 }

@@ -21,6 +21,7 @@ const TERMINATE_SESSION_MS = 1_000;
 const EXIT_WAIT_MS = 200;
 const CLOSE_MS = 3_000;
 const MAX_STDERR_LINES = 8;
+const MAX_STDERR_CHARS = 8_000;
 const PARSE_MS = 20;
 /** The client's word for an answer that came after its request was given up. */
 const STRAY_ANSWER = /unknown message ID/;
@@ -166,7 +167,7 @@ function makeSession(client: Client, transport: Transport, { all, credentials }:
       if (faults.isDeaf || capabilities === undefined) return false;
       return what === "subscriptions" ? capabilities.resources?.subscribe === true : capabilities[what]?.listChanged === true;
     },
-    stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "")),
+    stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "").slice(-MAX_STDERR_CHARS)),
     isOfSession: () =>
       transport instanceof StreamableHTTPClientTransport
         ? transport.sessionId !== undefined

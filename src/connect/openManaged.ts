@@ -14,7 +14,7 @@ import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
 import { openAdopted } from "./openAdopted.js";
 import { Faults, NO_SECRETS, openClient, type Secrets } from "./openClient.js";
-import { credentialsOf, literalSecrets } from "./secrets.js";
+import { credentialsOf, literalSecrets, withSpellings } from "./secrets.js";
 import type { OpenSession, Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 import { UrlGuard } from "./urlGuard.js";
@@ -51,17 +51,17 @@ export function openManaged(
     const { authProvider, ...plain } = { authProvider: undefined, ...transport };
     const { value, secrets: filled, resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
     const expanded = { ...value, ...(authProvider === undefined ? {} : { authProvider }) } as typeof transport;
-    const all = [...filled, ...literalSecrets(expanded)];
+    const all = [...withSpellings(filled), ...literalSecrets(expanded)];
     const secrets: Secrets = { all, credentials: credentialsOf(expanded, resolved) };
     switch (expanded.kind) {
       case "stdio":
         // What was approved may be other than what is started now.
-        await consents?.verify({ serverName, parameters: expanded, secrets: all });
+        await consents?.verify({ serverName, parameters: expanded, secrets: filled });
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
         const url = checkUrl(serverName, expanded.url, true);
         const guard = new UrlGuard(urlGuard, serverName, url);
-        await guard.check(url, signal);
+        await checkFirst(guard, url, signal);
         const lookup = urlGuard.mode === "off" ? undefined : guardedLookup(guard, url.protocol);
         return openClient(serverName, new WebSocketTransport(url, expanded.headers, lookup), secrets, signal, events);
       }
@@ -86,7 +86,7 @@ export function consentOf(
   if (consents === undefined || transport?.kind !== "stdio") return undefined;
   return async (signal) => {
     const { value, secrets } = await expandVariables(transport, secretResolver, serverName);
-    await consents.ask({ serverName, parameters: value, secrets: [...secrets, ...literalSecrets(value)] }, signal);
+    await consents.ask({ serverName, parameters: value, secrets }, signal);
   };
 }
 
@@ -119,15 +119,22 @@ async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promi
   const { serverName, remote } = parts;
   const url = checkUrl(serverName, remote.url);
   const guard = new UrlGuard(urlGuard, serverName, url);
-  await guard.check(url, parts.signal).catch((error: unknown) => {
-    // A name that cannot be resolved: the transport says it better.
-    if (McpPolicyError.isInstance(error)) throw error;
-  });
+  await checkFirst(guard, url, parts.signal);
   const guarded = fetchOf(parts, url, guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers }));
   try {
     return await openAnyRemote(parts, url, guarded);
   } catch (error) {
     throw guard.lastRefusal ?? error;
+  }
+}
+
+/** Checks the configured URL. A name that cannot be resolved is left to the transport, which says it better. */
+async function checkFirst(guard: UrlGuard, url: URL, signal: AbortSignal): Promise<void> {
+  try {
+    await guard.check(url, signal);
+  } catch (error) {
+    if (McpPolicyError.isInstance(error)) throw error;
+    signal.throwIfAborted();
   }
 }
 

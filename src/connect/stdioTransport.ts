@@ -14,7 +14,8 @@ import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 /** How a stdio server is started. Variables are filled in. */
 export type StdioParameters = Omit<Extract<TransportSettings, { kind: "stdio" }>, "kind">;
 
-const MAX_STDERR_CHARS = 8_000;
+/* Twice what is shown: what is cut away may have cut a secret, which is not known again then. */
+const MAX_STDERR_CHARS = 16_000;
 /* From the exit of a child until its pipes are given up. */
 const DRAIN_MS = 200;
 
@@ -28,8 +29,15 @@ export function childEnvironment(
   own: NodeJS.ProcessEnv = process.env,
 ): Record<string, string> {
   const names = platform === "win32" ? [...WINDOWS_ENVIRONMENT, ...inheritEnv] : inheritEnv;
-  const inherited = names.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const]));
-  return { ...getDefaultEnvironment(), ...Object.fromEntries(inherited), ...env };
+  return { ...getDefaultEnvironment(), ...inheritedEnvironment({ inheritEnv: names }, own), ...env };
+}
+
+/** The variables of this process that a child also gets. */
+export function inheritedEnvironment(
+  { inheritEnv }: Pick<StdioParameters, "inheritEnv">,
+  own: NodeJS.ProcessEnv = process.env,
+): Record<string, string> {
+  return Object.fromEntries(inheritEnv.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const])));
 }
 
 /**

@@ -36,7 +36,7 @@ export class UrlGuard {
     this.#serverName = serverName;
     const own = hostOf(configured);
     this.#ownHost = settings.literals === "allow" && isWrittenLocal(own) ? own : undefined;
-    this.#isNamed = matchGlobs(settings.allowHosts.map((host) => host.toLowerCase()));
+    this.#isNamed = matchGlobs(settings.allowHosts.filter((host) => isIP(host) === 0));
   }
 
   /**
@@ -85,9 +85,8 @@ export class UrlGuard {
   #mayBeLocal(host: string, address: string): boolean {
     return (
       host === this.#ownHost ||
-      this.#isNamed(host) ||
-      this.#isNamed(address) ||
-      this.#settings.allowHosts.some((range) => isInRange(address, range))
+      (isIP(host) === 0 && this.#isNamed(host)) ||
+      this.#settings.allowHosts.some((range) => range === "*" || isInRange(address, range))
     );
   }
 

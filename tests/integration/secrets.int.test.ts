@@ -190,18 +190,12 @@ describe("a planted secret appears nowhere", () => {
         ],
       }),
     ],
-    [
-      "a program that never answers",
-      () => stdio({ hang: true, stderrLines: [secret("literal-in-env"), secret("variable-in-env")] }),
-    ],
+    ["a program that never answers", () => stdio({ hang: true, stderrEnv: ["API_KEY", "OTHER"] })],
     [
       "a missing variable",
       () => ({ ...stdio(), env: { A: secret("literal-in-env"), API_KEY: secret("literal-in-env"), B: "${MISSING}" } }),
     ],
-    [
-      "a tool list that fails with them in it",
-      () => stdio({ failList: `no access for ${secret("literal-in-env")} ${secret("variable-in-env")}` }),
-    ],
+    ["a tool list that fails with them in it", () => stdio({ failList: "no access for $API_KEY $OTHER" })],
     ["a server that answers 500 with them", async () => remote(await telling("status"))],
     ["a server that answers 401 with them", async () => remote(await telling("html"))],
     ["a server that answers an error with them", async () => remote(await telling("rpc"))],
