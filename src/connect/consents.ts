@@ -1,6 +1,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 
+import { LRUCache } from "lru-cache";
+import pLimit, { type LimitFunction } from "p-limit";
 import stringify from "safe-stable-stringify";
 import which from "which";
 
@@ -231,13 +233,14 @@ export class McpConsents {
       const [known] = await this.#store.mget([KEY]);
       return typeof known === "string" && known.length >= 32 ? known : undefined;
     };
-    return this.#guarded(async () => {
+    const readOrMake = async (): Promise<string> => {
       const known = await read();
       if (known !== undefined) return known;
       await this.#store.mset([[KEY, this.#ownKey]]);
       // Another process may have made one at the same time.
       return (await read()) ?? this.#ownKey;
-    }, this.#ownKey);
+    };
+    return this.#guarded(() => lockOf(this.#settings.store)(readOrMake), this.#ownKey);
   }
 
   async #recordOf(serverName: string): Promise<ConsentRecord | undefined> {
@@ -290,6 +293,15 @@ export class McpConsents {
       clearTimeout(timer);
     }
   }
+}
+
+/** Hubs of one process that make the key of a new store do so one after the other. */
+const locks = new LRUCache<ConsentStore | string, LimitFunction>({ max: 100 });
+
+function lockOf(store: ConsentStore | string): LimitFunction {
+  const lock = locks.get(store) ?? pLimit(1);
+  locks.set(store, lock);
+  return lock;
 }
 
 /** The file that a command starts, as far as it is found. */

@@ -12,9 +12,10 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
       // The end of an event may lie across two chunks.
-      const end = isStream ? lastEventEnd(Buffer.concat([before, chunk])) - before.length : -1;
+      const text = isStream ? Buffer.concat([before, chunk]) : before;
+      const end = lastEventEnd(text) - before.length;
       bytes = end < 0 ? bytes + chunk.byteLength : chunk.byteLength - end;
-      if (isStream) before = Buffer.from(chunk.subarray(-LONGEST_END + 1));
+      before = text.subarray(1 - LONGEST_END);
       if (bytes > maxBytes) controller.error(new Error(tooLarge(maxBytes)));
       else controller.enqueue(chunk);
     },

@@ -1,5 +1,6 @@
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 
+import { maskSecrets } from "../config/variables.js";
 import { McpConnectionError } from "../errors.js";
 import type { OpenSession, Session, SessionEvents } from "./session.js";
 
@@ -17,8 +18,12 @@ export function openAdopted(client: Client, serverName: string): OpenSession {
   };
 }
 
-/** A session on a client that its owner opened and closes. Nothing of the owner's is replaced. */
-export function adoptedSession(client: Client, { onNotification }: SessionEvents): Session {
+/**
+ * A session on a client that its owner opened and closes. Nothing of the owner's is replaced.
+ *
+ * @param secrets - What its owner's configuration says that is not to be shown.
+ */
+export function adoptedSession(client: Client, { onNotification }: SessionEvents, secrets: readonly string[] = []): Session {
   // Only where the owner has no handler of its own.
   const isOurs = client.fallbackNotificationHandler === undefined;
   if (isOurs) {
@@ -29,7 +34,7 @@ export function adoptedSession(client: Client, { onNotification }: SessionEvents
   const handler = client.fallbackNotificationHandler;
   return {
     client,
-    mask: (text) => text,
+    mask: (text) => maskSecrets(text, secrets),
     maskContent: (value) => value,
     endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
     stderrTail: () => "",

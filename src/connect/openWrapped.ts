@@ -2,8 +2,12 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 
 import type { UrlGuardSettings } from "../config/guardSettings.js";
 import { McpConnectionError, McpPolicyError, messageOf } from "../errors.js";
+import { isRecord } from "../config/isRecord.js";
+import { maskSecrets } from "../config/variables.js";
 import { rejectOnAbort } from "./abort.js";
+import { maskValue } from "./maskValue.js";
 import { adoptedSession } from "./openAdopted.js";
+import { literalSecrets } from "./secrets.js";
 import type { OpenSession } from "./session.js";
 import { UrlGuard } from "./urlGuard.js";
 
@@ -43,6 +47,28 @@ export async function unguardedUrl(
   return undefined;
 }
 
+/** What an entry of its owner's configuration says that is not to be shown, however it is made. */
+function secretsOf(entry: unknown): string[] {
+  if (!isRecord(entry)) return [];
+  const texts = (value: unknown): Record<string, string> =>
+    isRecord(value)
+      ? Object.fromEntries(Object.entries(value).filter((pair): pair is [string, string] => typeof pair[1] === "string"))
+      : {};
+  const { url, headers, env } = entry;
+  const args = Array.isArray(entry["args"]) ? (entry["args"] as unknown[]).filter((arg) => typeof arg === "string") : [];
+  const program = {
+    kind: "stdio" as const,
+    command: "",
+    args,
+    env: texts(env),
+    inheritEnv: [],
+    cwd: undefined,
+    copyStderr: false,
+  };
+  const web = { kind: "websocket" as const, url: typeof url === "string" ? url : "", headers: texts(headers) };
+  return [...literalSecrets(program), ...literalSecrets(web)];
+}
+
 /**
  * How a server of a wrapped client is reached: its owner's client, asked once.
  *
@@ -56,6 +82,8 @@ export function openWrapped(
   serverName: string,
   lock: <Value>(task: () => Promise<Value>) => Promise<Value>,
 ): OpenSession {
+  const secrets = secretsOf(owner.config.mcpServers[serverName]);
+  const mask = (text: string): string => maskSecrets(text, secrets);
   return async (signal, events) => {
     let client: Client | undefined;
     try {
@@ -67,11 +95,8 @@ export function openWrapped(
       if (signal.aborted) throw signal.reason;
       throw new McpConnectionError(
         "CONNECT_FAILED",
-        `The client that owns server "${serverName}" could not open it: ${messageOf(cause)}`,
-        {
-          serverName,
-          cause,
-        },
+        mask(`The client that owns server "${serverName}" could not open it: ${messageOf(cause)}`),
+        { serverName, cause: maskValue(cause, mask) },
       );
     }
     if (client === undefined) {
@@ -81,6 +106,6 @@ export function openWrapped(
         { serverName },
       );
     }
-    return adoptedSession(client, events);
+    return adoptedSession(client, events, secrets);
   };
 }

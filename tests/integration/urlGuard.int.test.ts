@@ -168,7 +168,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
     await failureOf(
       `http://127.0.0.1:${outer.port}/mcp`,
       { mode },
-      { headers: { "X-Api-Key": "of the tracker" }, authProvider: authProvider as never },
+      { headers: { "X-Api-Key": " of the tracker\n" }, authProvider: authProvider as never },
     );
     expect(seen.length).toBeGreaterThan(0);
     expect(new Set(seen)).toEqual(new Set([undefined]));

@@ -122,6 +122,29 @@ describe("allowHosts", () => {
     expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain("not followed");
   });
 
+  it.each([
+    ["an address in brackets", "http://[fd12::1]/", ["[fd12::1]"]],
+    ["an address in another spelling", "http://[fd12::1]/", ["fd12:0:0::0001"]],
+    ["a name with a dot at its end", "http://mcp:3000/", ["mcp."]],
+    ["all", "http://10.0.0.5/", ["*"]],
+  ])("takes %s", async (_what, url, allowHosts) => {
+    expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain("not followed");
+  });
+
+  it.each([
+    ["10.*", "write a range such as 10.0.0.0/8"],
+    ["localhost:3000", "without its port"],
+    ["http://mcp", "write the host alone"],
+  ])("refuses %s, which would match nothing, or more than is meant", (host, fix) => {
+    expect(() => guardOf("https://public.example/", { allowHosts: [host] })).toThrow(fix);
+  });
+
+  it("takes a glob for names alone: an address that is written like one is none", async () => {
+    const guard = guardOf("https://public.example/", { allowHosts: ["*5"] });
+    expect(await outcome(guard, "http://10.0.0.5/")).toContain("no public address");
+    expect(await outcome(guard, "http://private.example/")).toContain("no public address");
+  });
+
   it("allows no metadata service, and nothing that only looks like a name on it", async () => {
     const guard = guardOf("https://public.example/", { allowHosts: ["metadata.example", "mcp"] });
     expect(await outcome(guard, "http://metadata.example/")).toContain("metadata service");
