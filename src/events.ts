@@ -127,7 +127,8 @@ export interface McpEvents {
   warning: { readonly code: WarningCode; readonly serverName?: string | undefined; readonly message: string };
 }
 
-const EVENT_NAMES: readonly string[] = [
+/** Names of all events. */
+export const EVENT_NAMES: readonly McpEventName[] = [
   "connection",
   "catalog",
   "toolChanged",
@@ -139,7 +140,7 @@ const EVENT_NAMES: readonly string[] = [
   "resourceUpdated",
   "context",
   "warning",
-] satisfies McpEventName[];
+];
 
 /** Name of an event of {@link McpEvents}. */
 export type McpEventName = keyof McpEvents;

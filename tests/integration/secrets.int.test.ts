@@ -10,7 +10,8 @@ import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { createAgent, type AgentMiddleware } from "langchain";
 
-import { McpHub, mcpMiddleware, previewContext, type McpEventName, type McpServerEntry } from "../../src/index.js";
+import { McpHub, mcpMiddleware, previewContext, type McpServerEntry } from "../../src/index.js";
+import { EVENT_NAMES } from "../../src/events.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { serveWebSocket } from "../fixtures/servers/webSocket.mjs";
 import { calling, scripted } from "../support/agents.js";
@@ -26,19 +27,6 @@ const VARIABLES: Record<string, string> = {
   QUERY: secret("variable-in-query"),
   COMMAND: secret("variable-in-command"),
 };
-const EVENTS: McpEventName[] = [
-  "connection",
-  "catalog",
-  "toolChanged",
-  "search",
-  "call",
-  "policy",
-  "progress",
-  "log",
-  "resourceUpdated",
-  "context",
-  "warning",
-];
 
 const open: { close: () => Promise<unknown> }[] = [];
 afterEach(async () => {
@@ -67,7 +55,7 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
     autoDeferChars: 0,
   });
   open.push(hub);
-  for (const name of EVENTS) hub.on(name, (payload) => traces.push([name, payload]));
+  for (const name of EVENT_NAMES) hub.on(name, (payload) => traces.push([name, payload]));
   const checkpointer = SqliteSaver.fromConnString(join(folder, "threads.db"));
   class Tracer extends BaseCallbackHandler {
     name = "tracer";

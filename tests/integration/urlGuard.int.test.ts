@@ -23,6 +23,18 @@ function world(names: Record<string, string | (() => string)>) {
   return { asked, lookup };
 }
 
+/** A provider of tokens that has none. */
+const NO_TOKENS = {
+  redirectUrl: "http://127.0.0.1/callback",
+  clientMetadata: { redirect_uris: ["http://127.0.0.1/callback"] },
+  clientInformation: () => ({ client_id: "c" }),
+  tokens: () => undefined,
+  saveTokens: () => undefined,
+  redirectToAuthorization: () => undefined,
+  saveCodeVerifier: () => undefined,
+  codeVerifier: () => "v",
+};
+
 /** A web server that answers as the test says. */
 async function web(handle: Parameters<typeof createServer>[1]): Promise<{ readonly port: number; readonly urls: string[] }> {
   const urls: string[] = [];
@@ -120,21 +132,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
         response.end(JSON.stringify({ resource: `http://${host}/mcp`, authorization_servers: ["http://auth.internal/"] }));
       } else response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     });
-    const authProvider = {
-      redirectUrl: "http://127.0.0.1/callback",
-      clientMetadata: { redirect_uris: ["http://127.0.0.1/callback"] },
-      clientInformation: () => ({ client_id: "c" }),
-      tokens: () => undefined,
-      saveTokens: () => undefined,
-      redirectToAuthorization: () => undefined,
-      saveCodeVerifier: () => undefined,
-      codeVerifier: () => "v",
-    };
-    const error = await failureOf(
-      `http://localhost:${outer.port}/mcp`,
-      { mode, lookup },
-      { authProvider: authProvider as never },
-    );
+    const error = await failureOf(`http://localhost:${outer.port}/mcp`, { mode, lookup }, { authProvider: NO_TOKENS as never });
     expect(error).toMatchObject({ code: "URL_REFUSED" });
     expect(error?.message).toContain("auth.internal");
     expect(inner.urls).toEqual([]);
@@ -155,20 +153,10 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
         );
       } else response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     });
-    const authProvider = {
-      redirectUrl: "http://127.0.0.1/callback",
-      clientMetadata: { redirect_uris: ["http://127.0.0.1/callback"] },
-      clientInformation: () => ({ client_id: "c" }),
-      tokens: () => undefined,
-      saveTokens: () => undefined,
-      redirectToAuthorization: () => undefined,
-      saveCodeVerifier: () => undefined,
-      codeVerifier: () => "v",
-    };
     await failureOf(
       `http://127.0.0.1:${outer.port}/mcp`,
       { mode },
-      { headers: { "X-Api-Key": " of the tracker\n" }, authProvider: authProvider as never },
+      { headers: { "X-Api-Key": " of the tracker\n" }, authProvider: NO_TOKENS as never },
     );
     expect(seen.length).toBeGreaterThan(0);
     expect(new Set(seen)).toEqual(new Set([undefined]));
