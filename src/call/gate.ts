@@ -144,7 +144,8 @@ export class Gate {
 
   async #run(request: CallRequest, startedAt: number, looks = MAX_LOOKS): Promise<CallOutcome> {
     const { settings, events, permits, catalog } = this.#parts;
-    const mark = { ...permits.mark, catalog: catalog.version };
+    const { policy, version } = permits;
+    const listed = catalog.version;
     const { entry, operation, decision, headers } = await this.judge(request);
     const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: request.arguments };
     // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
@@ -155,7 +156,7 @@ export class Gate {
 
     const { server, connection } = serverOf(this.#parts, entry.serverName);
     const isStale = (): boolean =>
-      (mark.policy !== permits.mark.policy || mark.pins !== permits.mark.pins || mark.catalog !== catalog.version) &&
+      (listed !== catalog.version || policy !== permits.policy || version !== permits.version) &&
       this.#isStale(entry, operation, decision, request);
     const raw = await this.#call(connection, server, entry, sent, request, { headers, isStale });
     // While it waited for its turn, or for a session, tool or policy changed: it is looked at again as it is now.
@@ -249,7 +250,7 @@ export class Gate {
           timeout,
           maxTotalTimeout,
           resetTimeoutOnProgress: true,
-          onprogress: (given: Progress) => onprogress(maskContent(given)),
+          onprogress: (given: Progress) => onprogress(maskContent?.(given) ?? given),
         };
         const request = (): Promise<RawCallResult> =>
           client.request({ method: "tools/call", params }, callResultSchema, {

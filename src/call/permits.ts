@@ -61,12 +61,6 @@ const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Ob
 });
 const NOBODY: McpRunContext = Object.freeze({});
 
-/** What decisions go by. */
-export interface PermitsMark {
-  readonly policy: Policy;
-  readonly pins: number;
-}
-
 /** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
 export class Permits {
   readonly #policyOf: () => Policy;
@@ -87,9 +81,14 @@ export class Permits {
     return isChanged ? moreRestrictive(decision, { ...decision, ...CHANGED }) : decision;
   }
 
-  /** Another one means that decisions may be others. */
-  get mark(): PermitsMark {
-    return { policy: this.#policyOf(), pins: this.#pins.version };
+  /** The policy in force. */
+  get policy(): Policy {
+    return this.#policyOf();
+  }
+
+  /** Counts what else may change decisions. */
+  get version(): number {
+    return this.#pins.version;
   }
 
   /** True for an operation that is allowed whatever its arguments are. */

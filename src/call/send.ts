@@ -25,7 +25,9 @@ export async function send<Result>(
       signal,
       (open) => {
         session = open;
-        return request(open, linked?.signal).then(open.maskContent);
+        const answer = request(open, linked?.signal);
+        const { maskContent } = open;
+        return maskContent === undefined ? answer : answer.then((result) => maskContent(result));
       },
       isRepeatable,
     );

@@ -351,13 +351,14 @@ export class Connection {
       serverInfo: client.getServerVersion(),
       capabilities: client.getServerCapabilities(),
     };
-    return { ...list, ...session.maskContent(handshake) };
+    return { ...list, ...(session.maskContent?.(handshake) ?? handshake) };
   }
 
   async #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
     const { settings, maxListPages } = this.#parts;
     const limits = { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages };
-    return session.maskContent(await listPages(session.client, key, limits));
+    const list = await listPages(session.client, key, limits);
+    return session.maskContent?.(list) ?? list;
   }
 
   async #listAgain(): Promise<boolean> {

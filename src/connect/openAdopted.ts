@@ -35,7 +35,7 @@ export function adoptedSession(client: Client, { onNotification }: SessionEvents
   return {
     client,
     mask: (text) => maskSecrets(text, secrets),
-    maskContent: (value) => value,
+    maskContent: undefined,
     endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
     stderrTail: () => "",
     // An owner's own handler may keep announcements from us.

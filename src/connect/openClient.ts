@@ -70,7 +70,7 @@ export async function openClient(
     } else if (message.id !== undefined) faults.answered(message.id);
   };
   client.fallbackNotificationHandler = async ({ method, params }) => {
-    events.onNotification(method, session.maskContent(params ?? {}));
+    events.onNotification(method, session.maskContent?.(params ?? {}) ?? params ?? {});
   };
   faults.onUnanswered = (id) => {
     const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
@@ -144,6 +144,7 @@ export class Faults implements FetchEvents {
 function makeSession(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Session {
   const mask = (text: string): string => maskSecrets(text, all);
   const maskCredentials = (text: string): string => maskSecrets(text, credentials);
+  const maskContent = <Value>(value: Value): Value => maskValue(value, maskCredentials) as Value;
   const stdio = transport instanceof StdioTransport ? transport : undefined;
   const telling = transport instanceof WebSocketTransport ? transport : stdio;
   let closing: Promise<void> | undefined;
@@ -159,7 +160,10 @@ function makeSession(client: Client, transport: Transport, { all, credentials }:
   return {
     client,
     mask,
-    maskContent: (value) => (credentials.length === 0 ? value : (maskValue(value, maskCredentials) as typeof value)),
+    get maskContent() {
+      // Tokens come up later.
+      return credentials.length === 0 ? undefined : maskContent;
+    },
     endReason: () =>
       faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
     announces: (what) => {

@@ -16,8 +16,8 @@ export interface Session {
   readonly stderrTail: () => string;
   /** Removes what must not be shown from a text about this server. */
   readonly mask: (text: string) => string;
-  /** Takes credentials out of what the server sent; the same value when there are none to be found. */
-  readonly maskContent: <Value>(value: Value) => Value;
+  /** Takes credentials out of what the server sent; `undefined` when none are known. */
+  readonly maskContent: (<Value>(value: Value) => Value) | undefined;
   /** Whether changes of a list, or of single resources that are subscribed to, reach us by notification. */
   readonly announces: (what: "tools" | "prompts" | "resources" | "subscriptions") => boolean;
   /** Whether the server keeps a session for us that it can forget. */
