@@ -38,7 +38,7 @@ export async function serveRecordings(recordings: readonly Recording[]): Promise
   const http: HttpServer = createServer((request, response) => {
     void (async () => {
       let text = "";
-      for await (const chunk of request) text += String(chunk);
+      for await (const chunk of request.setEncoding("utf8")) text += chunk as string;
       const body = text === "" ? undefined : (JSON.parse(text) as { method?: string });
       let transport = sessions.get(String(request.headers["mcp-session-id"]));
       if (transport === undefined && body?.method === "initialize") {

@@ -19,7 +19,7 @@ async function authorizationServer() {
   const http = createServer((request, response) => {
     void (async () => {
       let text = "";
-      for await (const chunk of request) text += String(chunk);
+      for await (const chunk of request.setEncoding("utf8")) text += chunk as string;
       const origin = `http://${request.headers.host}`;
       const json = (body: object, status = 200): void => {
         response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));

@@ -127,7 +127,7 @@ async function telling(kind: "status" | "rpc" | "html"): Promise<string> {
   const http = createServer((request, response) => {
     void (async () => {
       let text = "";
-      for await (const chunk of request) text += String(chunk);
+      for await (const chunk of request.setEncoding("utf8")) text += chunk as string;
       const told = JSON.stringify([request.url, request.headers]);
       if (kind === "status") return void response.writeHead(500).end(told);
       if (kind === "html")

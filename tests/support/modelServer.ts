@@ -32,7 +32,7 @@ export async function serveModel(): Promise<ModelServer> {
   const http = createServer((request, response) => {
     void (async () => {
       let text = "";
-      for await (const chunk of request) text += String(chunk);
+      for await (const chunk of request.setEncoding("utf8")) text += chunk as string;
       requests.push(JSON.parse(text) as RequestBody);
       const path = request.url ?? "";
       const answer = answers.shift() ?? "ok";
