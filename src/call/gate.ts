@@ -10,7 +10,7 @@ import { withinMs } from "../catalog/withinMs.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import { callHeaders } from "../connect/callHeaders.js";
+import { withCallHeaders } from "../connect/callHeaders.js";
 import type { Connection } from "../connect/connection.js";
 import { rejectOnAbort } from "../connect/abort.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
@@ -257,7 +257,7 @@ export class Gate {
             ...options,
             ...(linked === undefined ? {} : { signal: linked }),
           });
-        return headers === undefined ? request() : callHeaders.run(headers, request);
+        return withCallHeaders(headers, request);
       },
     );
   }

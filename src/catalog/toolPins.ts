@@ -230,10 +230,10 @@ function pinOf(tool: RawTool): Pin | undefined {
   }
 }
 
-/** Forgets tools that are not listed any more when they are many, the longest known first. */
+/** Forgets tools that are not listed any more when they are many, the newest first: a flood of names drives out itself. */
 function prune(pins: Map<string, Pin>, listed: ReadonlyMap<string, unknown>): void {
   let tooMany = pins.size - listed.size - MAX_FORMER_PINS;
-  for (const toolName of pins.keys()) {
+  for (const toolName of [...pins.keys()].reverse()) {
     if (tooMany <= 0) return;
     if (listed.has(toolName)) continue;
     pins.delete(toolName);

@@ -1,5 +1,7 @@
 import { createTwoFilesPatch } from "diff";
 
+import stringify from "safe-stable-stringify";
+
 import { cut, removeInvisible } from "./text.js";
 import type { RawTool } from "./toolEntry.js";
 
@@ -20,8 +22,17 @@ const FIELDS: readonly ToolField[] = ["title", "description", "arguments", "anno
 
 /** The parts of a tool as text, whole. @throws for a schema that is too deep to be written. */
 export function toolTexts({ title, description, inputSchema, annotations }: Omit<RawTool, "outputSchema">): ToolTexts {
-  const json = (value: unknown): string => (value === undefined ? "" : JSON.stringify(value));
   return { title: title ?? "", description, arguments: json(inputSchema), annotations: json(annotations) };
+}
+
+/** Whatever the order of keys. @throws for what is too deep to be written. */
+function json(value: unknown): string {
+  if (value === undefined) return "";
+  try {
+    return stringify(value) ?? "";
+  } catch {
+    return JSON.stringify(value);
+  }
 }
 
 /** The parts as they are kept for a later diff. */

@@ -2,6 +2,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 
+import ipaddr from "ipaddr.js";
 import * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
@@ -58,25 +59,27 @@ export function urlGuardSettings(option: z.output<typeof urlGuardSchema> | undef
   return { mode, allowHosts: allowHosts.map(readHost), literals, lookup: own };
 }
 
-/** A host as it is compared: a name in small letters, an address without brackets, a range as it is. */
+/** A host as it is compared: a name in small letters and as URLs have it, an address without brackets, a range. */
 function readHost(written: string): string {
-  const host = written
-    .trim()
-    .toLowerCase()
-    .replace(/\.$/, "")
-    .replace(/^\[(.*)\]$/, "$1");
   const refuse = (fix: string): never => {
     throw new McpConfigError(`"urlGuard.allowHosts" has "${written}", which matches nothing: ${fix}.`);
   };
-  if (/^[\d.]*\*[\d.*]*$/.test(host) && host !== "*") refuse("of addresses, write a range such as 10.0.0.0/8");
+  const lower = written.trim().toLowerCase();
+  const host = lower.replace(/\.$/, "").replace(/^\[(.*)\](?=\/|$)/, "$1");
+  if (/^[*.]+$/.test(host)) return "*";
   if (host.includes("://")) refuse("write the host alone");
-  if (isIP(host) === 0 && !host.includes("/") && host.includes(":")) refuse("write the host without its port");
-  return host;
+  if (host.includes("/")) return ipaddr.isValidCIDR(host) ? host : refuse("a range looks like 10.1.0.0/16");
+  if (isIP(host) !== 0) return host;
+  if (/^[\d.*-]+$/.test(host) || /^[\da-f]*:[\da-f:*]*\*/.test(host)) refuse("of addresses, write a range such as 10.0.0.0/8");
+  if (host.includes(":")) refuse("write the host without its port");
+  if (host.startsWith(".")) refuse(`for all names below it, write *${host}`);
+  if (/[*?{]/.test(host)) return host;
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : refuse("it is no name of a host");
 }
 
 /**
  * A program that wants to be started, for a person to read: one line each, characters that cannot be seen are written out.
- * Variables that were filled in are masked, and values behind flags that say that they are secret.
+ * Variables that were filled in are masked, and plain words joined to a flag that says that it is secret.
  */
 export interface ConsentRequest {
   readonly serverName: string;

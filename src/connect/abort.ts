@@ -73,6 +73,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** Waits for a promise, a time or an abort, whichever comes first. */
 export async function within(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return;
   let end: () => void = () => undefined;
   const limit = new Promise<void>((resolve) => {
     end = resolve;

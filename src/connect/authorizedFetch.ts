@@ -9,9 +9,14 @@ export interface AuthorizedFetchParts {
   readonly serverUrl: URL;
   readonly provider: OAuthClientProvider;
   readonly fetch: FetchLike;
-  /** Told of each token that is sent: it is a secret. */
+  /** Told of each token and client secret that may be sent. */
   readonly onToken: (token: string) => void;
+  /** Told of the error: not every transport hands on what its `fetch` throws. */
+  readonly onRefused: (error: McpAuthRequiredError) => void;
 }
+
+/* An authorization server that does not answer must not hold all calls. */
+const RENEW_MS = 15_000;
 
 /**
  * A `fetch` that renews an access token that the server refuses: once for all requests that are refused at the same time, and
@@ -24,18 +29,25 @@ export interface AuthorizedFetchParts {
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
  */
 export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
-  const { serverName, serverUrl, provider, fetch: send, onToken } = parts;
+  const { serverName, serverUrl, provider, fetch: send, onToken, onRefused } = parts;
+  const refusal = (why: string): McpAuthRequiredError => {
+    const error = signInError(serverName, why);
+    onRefused(error);
+    return error;
+  };
   let renewing: Promise<void> | undefined;
 
   const renew = async (refused: Response): Promise<void> => {
     const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
+    for (const secret of await secretsOf(provider)) onToken(secret);
+    const signal = AbortSignal.timeout(RENEW_MS);
     const result = await auth(provider, {
       serverUrl,
-      fetchFn: send,
+      fetchFn: (url, init) => send(url, { ...init, signal }),
       ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
       ...(scope === undefined ? {} : { scope }),
     });
-    if (result !== "AUTHORIZED") throw signInError(serverName, "its access token is not accepted any more");
+    if (result !== "AUTHORIZED") throw refusal("its access token is not accepted any more");
   };
 
   return async (url, init = {}) => {
@@ -51,7 +63,7 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
       await renewing;
     }
     const token = await currentToken(provider);
-    if (token === undefined || token === sent) throw signInError(serverName, "its access token is not accepted any more");
+    if (token === undefined || token === sent) throw refusal("its access token is not accepted any more");
     onToken(token);
     const headers = new Headers(init.headers);
     headers.set("authorization", `Bearer ${token}`);
@@ -60,8 +72,19 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
     await retried.body?.cancel();
     // Nothing is to be had by renewing it once more.
     await provider.invalidateCredentials?.("tokens");
-    throw signInError(serverName, "it refuses a token that was just renewed");
+    throw refusal("it refuses a token that was just renewed");
   };
+}
+
+/** What a renewal sends: the refresh token, and the secret of the client in its spellings. */
+async function secretsOf(provider: OAuthClientProvider): Promise<string[]> {
+  const [tokens, client] = await Promise.all([provider.tokens(), provider.clientInformation()]);
+  const { client_id: id = "", client_secret: secret } = (client ?? {}) as {
+    readonly client_id?: string;
+    readonly client_secret?: string;
+  };
+  const basic = secret === undefined ? [] : [secret, Buffer.from(`${id}:${secret}`).toString("base64")];
+  return [...(tokens?.refresh_token === undefined ? [] : [tokens.refresh_token]), ...basic];
 }
 
 async function currentToken(provider: OAuthClientProvider): Promise<string | undefined> {

@@ -351,14 +351,14 @@ export class Connection {
       serverInfo: client.getServerVersion(),
       capabilities: client.getServerCapabilities(),
     };
-    return { ...list, ...(session.maskContent?.(handshake) ?? handshake) };
+    return { ...list, ...(session.maskListing?.(handshake) ?? handshake) };
   }
 
   async #listPages(session: Session, key: ListKey, signal?: AbortSignal): Promise<RawList> {
     const { settings, maxListPages } = this.#parts;
     const limits = { signal, timeout: settings.requestTimeoutMs, maxPages: maxListPages };
     const list = await listPages(session.client, key, limits);
-    return session.maskContent?.(list) ?? list;
+    return session.maskListing?.(list) ?? list;
   }
 
   async #listAgain(): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
-import { resolve } from "node:path";
+import { delimiter, resolve } from "node:path";
 
 import { LRUCache } from "lru-cache";
 import pLimit, { type LimitFunction } from "p-limit";
@@ -12,7 +12,7 @@ import { maskSecrets } from "../config/variables.js";
 import { McpPolicyError, messageOf } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
 import { fileStore } from "./fileStore.js";
-import { argumentSecrets, looksLikeCredential, withSpellings } from "./secrets.js";
+import { isSecretName, withSpellings } from "./secrets.js";
 import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
@@ -67,6 +67,8 @@ export class McpConsents {
   readonly #events: ConsentEvents;
   /** What waits for a person, by server. */
   readonly #pending = new Map<string, ConsentRequest>();
+  /** What was looked at last, by server: it waits again when its approval is taken back. */
+  readonly #last = new Map<string, ConsentRequest>();
   /** Digests that a person refused, by server, with their words: for as long as this process runs. */
   readonly #refused = new Map<string, { readonly digest: string; readonly reason: string }>();
   /** Approvals that could not be kept: for as long as this process runs. */
@@ -107,9 +109,12 @@ export class McpConsents {
     const digest = options.digest ?? waiting?.digest;
     if (digest === undefined) return;
     const isWaiting = waiting?.digest === digest;
+    const record = await this.#recordOf(serverName);
+    // An answer to an old question replaces nothing that was approved since.
+    if (!isWaiting && record !== undefined && record.digest !== digest) return;
     if (isWaiting) this.#pending.delete(serverName);
     this.#refused.delete(serverName);
-    if ((await this.#recordOf(serverName))?.digest !== digest) {
+    if (record?.digest !== digest) {
       const by = options.by === undefined ? {} : { approvedBy: options.by };
       const command = isWaiting ? waiting.command : "";
       await this.#keep({ serverName, digest, command, approvedAt: new Date().toISOString(), ...by });
@@ -127,18 +132,25 @@ export class McpConsents {
   ): Promise<void> {
     const digest = options.digest ?? this.#pending.get(serverName)?.digest;
     if (digest === undefined) return;
+    const record = await this.#recordOf(serverName);
+    // An answer to an old question says nothing about the program of today.
+    const current = [this.#pending.get(serverName)?.digest, this.#last.get(serverName)?.digest, record?.digest];
+    if (!current.includes(digest)) return;
     const words = options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
     const reason = `a person refused to have it started${words}`;
     this.#refused.set(serverName, { digest, reason });
     if (this.#pending.get(serverName)?.digest === digest) this.#pending.delete(serverName);
-    if ((await this.#recordOf(serverName))?.digest === digest) await this.#forget(serverName);
+    if (record?.digest === digest) await this.#forget(serverName);
     this.#events.onForbidden(serverName, refusal("CONSENT_REFUSED", serverName, reason));
   }
 
   /** Takes an approval back. A server that runs is stopped. */
   async revoke(serverName: string): Promise<void> {
     await this.#forget(serverName);
-    this.#events.onForbidden(serverName, refusal("CONSENT_REQUIRED", serverName, "its approval was taken back"));
+    const reason = "its approval was taken back";
+    const last = this.#last.get(serverName);
+    if (last !== undefined) this.#pending.set(serverName, { ...last, reason });
+    this.#events.onForbidden(serverName, refusal("CONSENT_REQUIRED", serverName, reason));
   }
 
   /** Takes all approvals of this workspace folder back. */
@@ -189,6 +201,7 @@ export class McpConsents {
   async #check(program: Program): Promise<ConsentRequest | undefined> {
     const { serverName } = program;
     const request = await this.#requestOf(program);
+    this.#last.set(serverName, request);
     const record = await this.#recordOf(serverName);
     if (record?.digest === request.digest) {
       this.#pending.delete(serverName);
@@ -208,18 +221,16 @@ export class McpConsents {
     const folder = resolve(cwd ?? ".");
     const program = await programOf(command, folder, parameters);
     const whole = [workspace, serverName, command, program, args, folder, env, inheritEnv, inheritedEnvironment(parameters)];
-    const digest = createHmac("sha256", await this.#keyOf())
+    const digest = createHmac("sha256", (await this.#keyOf()).key)
       .update(stringify(whole))
       .digest("hex");
-    // What the configuration says itself is shown, but for what looks like a password behind a flag that says so: whoever
-    // wrote it must not choose what a person does not see.
-    const hidden = withSpellings([...secrets, ...argumentSecrets(args).filter(looksLikeCredential)]);
+    const hidden = withSpellings(secrets);
     const shown = (text: string): string => readable(maskSecrets(text, hidden));
     return {
       serverName,
       command: shown(command),
       program: shown(program),
-      args: args.map(shown),
+      args: args.map((arg) => shown(withoutValue(arg))),
       cwd: shown(folder),
       env: [...Object.keys(env), ...inheritEnv].map(readable),
       workspace,
@@ -228,19 +239,22 @@ export class McpConsents {
     };
   }
 
-  async #keyOf(): Promise<string> {
+  /** The key of the store; `isKept`: whether it could be read. What is made with another key is not for the store. */
+  async #keyOf(): Promise<{ readonly key: string; readonly isKept: boolean }> {
     const read = async (): Promise<string | undefined> => {
       const [known] = await this.#store.mget([KEY]);
       return typeof known === "string" && known.length >= 32 ? known : undefined;
     };
-    const readOrMake = async (): Promise<string> => {
+    const readOrMake = async (): Promise<{ readonly key: string; readonly isKept: boolean }> => {
       const known = await read();
-      if (known !== undefined) return known;
+      if (known !== undefined) return { key: known, isKept: true };
       await this.#store.mset([[KEY, this.#ownKey]]);
       // Another process may have made one at the same time.
-      return (await read()) ?? this.#ownKey;
+      const made = await read();
+      return made === undefined ? { key: this.#ownKey, isKept: false } : { key: made, isKept: true };
     };
-    return this.#guarded(() => lockOf(this.#settings.store)(readOrMake), this.#ownKey);
+    // The wait ends inside of the lock: a store that hangs holds nobody else for longer.
+    return lockOf(this.#settings.store)(() => this.#guarded(readOrMake, { key: this.#ownKey, isKept: false }));
   }
 
   async #recordOf(serverName: string): Promise<ConsentRecord | undefined> {
@@ -256,14 +270,17 @@ export class McpConsents {
 
   async #keep(record: ConsentRecord): Promise<void> {
     const { serverName } = record;
-    const names = [...new Set([...(await this.#names()), serverName])];
-    // The key as well: a store that was damaged is made anew by this.
-    const entries: [string, unknown][] = [
-      [KEY, await this.#keyOf()],
-      [this.#storeKey(), { v: 1, names }],
-      [this.#storeKey(serverName), record],
-    ];
-    const isKept = await this.#guarded(() => this.#store.mset(entries).then(() => true), false);
+    const keep = async (): Promise<boolean> => {
+      // What is in a store that cannot be read is not written over.
+      if (!(await this.#keyOf()).isKept) return false;
+      const names = [...new Set([...(await this.#names()), serverName])];
+      await this.#store.mset([
+        [this.#storeKey(), { v: 1, names }],
+        [this.#storeKey(serverName), record],
+      ]);
+      return true;
+    };
+    const isKept = await this.#guarded(keep, false, 3 * STORE_WAIT_MS);
     if (isKept) this.#unkept.delete(serverName);
     else this.#unkept.set(serverName, record);
   }
@@ -279,10 +296,10 @@ export class McpConsents {
   }
 
   /** A store that fails, or does not answer, approves nothing. */
-  async #guarded<Value>(use: () => Promise<Value>, otherwise: Value): Promise<Value> {
+  async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = STORE_WAIT_MS): Promise<Value> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`it did not answer within ${STORE_WAIT_MS} ms`)), STORE_WAIT_MS);
+      timer = setTimeout(() => reject(new Error(`it did not answer within ${waitMs} ms`)), waitMs);
     });
     try {
       return await Promise.race([use(), late]);
@@ -308,7 +325,20 @@ function lockOf(store: ConsentStore | string): LimitFunction {
 async function programOf(command: string, folder: string, parameters: StdioParameters): Promise<string> {
   const { PATH, Path } = childEnvironment(parameters);
   if (/[\\/]/.test(command)) return resolve(folder, command);
-  return (await which(command, { nothrow: true, ...((PATH ?? Path) === undefined ? {} : { path: PATH ?? Path }) })) ?? command;
+  // As the child finds it: from its folder.
+  const path = (PATH ?? Path ?? "").split(delimiter).map((entry) => resolve(folder, entry));
+  return (await which(command, { nothrow: true, path: path.join(delimiter) })) ?? command;
+}
+
+/**
+ * An argument without a value that is joined to a flag which says that it is secret, where it is one plain word. All else is
+ * shown: whoever wrote the configuration must not choose what a person does not see.
+ */
+function withoutValue(arg: string): string {
+  const [, flag, value] = /^(-{0,2}([\w.-]+)=)([\w.+=-]{8,200})$/.exec(arg) ?? [];
+  return flag !== undefined && value !== undefined && isSecretName(value) && /\d/.test(arg.slice(flag.length))
+    ? `${flag}***`
+    : arg;
 }
 
 /** A text in which nothing hides, and that changes nothing around it. */

@@ -5,7 +5,6 @@ import { Agent, fetch as pinnedFetch } from "undici";
 
 import type { ResolvedAddress, UrlGuardSettings } from "../config/guardSettings.js";
 import { McpPolicyError } from "../errors.js";
-import { callHeaders } from "./callHeaders.js";
 import { withLimitedBody } from "./limitedBody.js";
 import type { UrlGuard } from "./urlGuard.js";
 
@@ -31,10 +30,7 @@ export function guardedFetch({ guard, mode, configured, headers: own }: GuardedF
   return async (input, init = {}) => {
     let url = new URL(input);
     let request: RequestInit = mode === "off" ? init : { ...init, redirect: "manual" };
-    request = {
-      ...request,
-      headers: isSamePlace(configured, url) ? withCallHeaders(request.headers) : without(request.headers, own),
-    };
+    if (!isSamePlace(configured, url)) request = { ...request, headers: without(request.headers, own) };
     for (let redirects = 0; ; redirects += 1) {
       await checked(guard, url, init.signal);
       const response = await send(url.href, request);
@@ -59,13 +55,6 @@ function isSamePlace(from: URL, to: URL): boolean {
   return (
     from.hostname === to.hostname && from.protocol === "http:" && to.protocol === "https:" && from.port === "" && to.port === ""
   );
-}
-
-/** The headers, with those of the call that is being made in place of equal ones, in whatever letters. */
-function withCallHeaders(given: RequestInit["headers"]): Headers {
-  const headers = new Headers(given);
-  for (const [name, value] of Object.entries(callHeaders.getStore() ?? {})) headers.set(name, value);
-  return headers;
 }
 
 /** The headers without those of the configuration, as they are when they are sent. */

@@ -10,6 +10,22 @@ export function maskValue(value: unknown, mask: (text: string) => string): unkno
   return new Masking(mask).of(value, 0);
 }
 
+/* What a server says of its things in words; everything else of a list names or shapes them. */
+const WORDS: ReadonlySet<string> = new Set(["description", "title", "instructions"]);
+
+/** A copy of what a server lists in which secrets are masked in texts for readers: names, URIs and schemas are used as they are. */
+export function maskWords(value: unknown, mask: (text: string) => string, key = "", depth = 0): unknown {
+  if (typeof value === "string") return WORDS.has(key) ? mask(value) : value;
+  if (typeof value !== "object" || value === null || depth === MAX_DEPTH) return value;
+  if (Array.isArray(value)) return value.map((element) => maskWords(element, mask, "", depth + 1));
+  const copy = {};
+  for (const [name, own] of Object.entries(value)) {
+    const kept = maskWords(own, mask, name, depth + 1);
+    Object.defineProperty(copy, name, { value: kept, enumerable: true, configurable: true, writable: true });
+  }
+  return copy;
+}
+
 class Masking {
   readonly #mask: (text: string) => string;
   /** What was copied already: data may be reached in many ways. */

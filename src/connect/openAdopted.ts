@@ -36,6 +36,7 @@ export function adoptedSession(client: Client, { onNotification }: SessionEvents
     client,
     mask: (text) => maskSecrets(text, secrets),
     maskContent: undefined,
+    maskListing: undefined,
     endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
     stderrTail: () => "",
     // An owner's own handler may keep announcements from us.

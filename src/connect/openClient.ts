@@ -9,7 +9,7 @@ import { rejectOnAbort, within } from "./abort.js";
 import { connectError } from "./connectError.js";
 import { UNANSWERED } from "./failures.js";
 import type { FetchEvents } from "./httpFetch.js";
-import { maskValue } from "./maskValue.js";
+import { maskValue, maskWords } from "./maskValue.js";
 import type { Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 import { WebSocketTransport } from "./webSocketTransport.js";
@@ -144,6 +144,7 @@ export class Faults implements FetchEvents {
 function makeSession(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Session {
   const mask = (text: string): string => maskSecrets(text, all);
   const maskCredentials = (text: string): string => maskSecrets(text, credentials);
+  const maskListing = <Value>(value: Value): Value => maskWords(value, maskCredentials) as Value;
   const maskContent = <Value>(value: Value): Value => maskValue(value, maskCredentials) as Value;
   const stdio = transport instanceof StdioTransport ? transport : undefined;
   const telling = transport instanceof WebSocketTransport ? transport : stdio;
@@ -163,6 +164,9 @@ function makeSession(client: Client, transport: Transport, { all, credentials }:
     get maskContent() {
       // Tokens come up later.
       return credentials.length === 0 ? undefined : maskContent;
+    },
+    get maskListing() {
+      return credentials.length === 0 ? undefined : maskListing;
     },
     endReason: () =>
       faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),

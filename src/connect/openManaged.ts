@@ -9,12 +9,13 @@ import { expandVariables } from "../config/variables.js";
 import { McpAuthRequiredError, McpConnectionError, McpPolicyError } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
 import { authorizedFetch } from "./authorizedFetch.js";
+import { callHeadersFetch } from "./callHeaders.js";
 import type { McpConsents } from "./consents.js";
 import { guardedFetch, guardedLookup } from "./guardedFetch.js";
 import { connectionFetch } from "./httpFetch.js";
 import { openAdopted } from "./openAdopted.js";
 import { Faults, NO_SECRETS, openClient, type Secrets } from "./openClient.js";
-import { credentialsOf, literalSecrets, withSpellings } from "./secrets.js";
+import { credentialsOf, keeperOf, literalSecrets, withSpellings } from "./secrets.js";
 import type { OpenSession, Session, SessionEvents } from "./session.js";
 import { StdioTransport } from "./stdioTransport.js";
 import { UrlGuard } from "./urlGuard.js";
@@ -120,11 +121,15 @@ async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promi
   const url = checkUrl(serverName, remote.url);
   const guard = new UrlGuard(urlGuard, serverName, url);
   await checkFirst(guard, url, parts.signal);
-  const guarded = fetchOf(parts, url, guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers }));
+  let refused: McpAuthRequiredError | undefined;
+  const base = guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers });
+  const guarded = fetchOf(parts, url, base, (error) => {
+    refused = error;
+  });
   try {
     return await openAnyRemote(parts, url, guarded);
   } catch (error) {
-    throw guard.lastRefusal ?? error;
+    throw guard.lastRefusal ?? refused ?? error;
   }
 }
 
@@ -138,13 +143,19 @@ async function checkFirst(guard: UrlGuard, url: URL, signal: AbortSignal): Promi
   }
 }
 
-/** The `fetch` of a remote server: with a provider of tokens, one that renews them. */
-function fetchOf({ serverName, remote: { authProvider }, secrets }: RemoteParts, url: URL, guarded: FetchLike): FetchLike {
-  if (authProvider === undefined) return guarded;
-  const onToken = (token: string): void => {
-    for (const list of [secrets.all, secrets.credentials]) if (!list.includes(token)) list.push(token);
-  };
-  return authorizedFetch({ serverName, serverUrl: url, provider: authProvider, fetch: guarded, onToken });
+/** The `fetch` of a remote server: with a provider of tokens, one that renews them; with the headers of each call. */
+function fetchOf(
+  { serverName, remote: { authProvider: provider }, secrets }: RemoteParts,
+  serverUrl: URL,
+  guarded: FetchLike,
+  onRefused: (error: McpAuthRequiredError) => void,
+): FetchLike {
+  const onValue = keeperOf(secrets);
+  const authorized =
+    provider === undefined
+      ? guarded
+      : authorizedFetch({ serverName, serverUrl, provider, fetch: guarded, onToken: onValue, onRefused });
+  return callHeadersFetch({ fetch: authorized, plainFetch: guarded, serverUrl, onValue });
 }
 
 async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Session> {

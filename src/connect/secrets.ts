@@ -6,20 +6,30 @@ const SECRET_WORDS: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-const SECRET_ENDS = /(?:key|token|secret|password|passwd|credentials?)$/i;
+const SECRET_ENDS = /(?:(?:api|access|private|secret|signing|encryption|client)[_-]?key|token|secret|password|passwd)s?$/i;
+/** Last words of names that speak of where a secret is, or what kind it has: not of the secret. */
+const NEUTRAL_ENDS: ReadonlySet<string> = new Set(
+  "column dir directory domain enabled endpoint expiry file folder host id kind method mode name path port provider realm scheme size tenant timeout ttl type uri url user".split(
+    " ",
+  ),
+);
 
 /** True for a name that says that its value is secret: `API_KEY`, `x-api-key`, `accessToken`; not `AUTHOR` or `KEYBOARD`. */
 export function isSecretName(name: string): boolean {
-  const words = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/);
-  return words.some((word) => SECRET_WORDS.has(word.toLowerCase())) || SECRET_ENDS.test(name);
+  const words = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).map((word) => word.toLowerCase());
+  if (NEUTRAL_ENDS.has(words.at(-1) ?? "")) return false;
+  return words.some((word) => SECRET_WORDS.has(word)) || SECRET_ENDS.test(name);
 }
 
 /** True for a text that is made to be kept secret, not a word that may stand anywhere. */
 export function looksLikeCredential(value: string): boolean {
-  if (value.length >= 40) return true;
-  if (value.length < 8 || /\s/.test(value)) return false;
+  if (value.startsWith("-----BEGIN ")) return true;
+  if (value.length < 8 || /\s/.test(value) || PLACE.test(value)) return false;
   return value.length >= 20 || (/\d/.test(value) && /[A-Za-z]/.test(value));
 }
+
+/* A path, a URL or a host. */
+const PLACE = /^(?:~|\.{1,2})?[\\/]|^[A-Za-z]:[\\/]|^[a-z][a-z0-9+.-]*:\/\/|^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/;
 
 /** Secrets that are written out in the configuration: headers, passwords in URLs, values whose names say so. */
 export function literalSecrets(transport: TransportSettings): string[] {
@@ -56,6 +66,32 @@ export function argumentSecrets(args: readonly string[]): string[] {
     if (name !== undefined && value !== undefined && isSecretName(name)) return [value, ...partsOf(value)];
     return URL.canParse(arg) ? urlSecrets(arg) : [];
   });
+}
+
+/* So many values that came up while a server is used are remembered. */
+const MAX_FOUND = 200;
+
+/** Remembers secrets that come up while a server is used: tokens, headers of calls. */
+export function keeperOf({
+  all,
+  credentials,
+}: {
+  readonly all: string[];
+  readonly credentials: string[];
+}): (value: string) => void {
+  const found: string[] = [];
+  return (value) => {
+    for (const text of withSpellings([value, ...partsOf(value)])) {
+      if (all.includes(text)) continue;
+      found.push(text);
+      all.push(text);
+      if (looksLikeCredential(text)) credentials.push(text);
+    }
+    while (found.length > MAX_FOUND) {
+      const oldest = found.shift()!;
+      for (const list of [all, credentials]) if (list.includes(oldest)) list.splice(list.indexOf(oldest), 1);
+    }
+  };
 }
 
 /**
@@ -100,7 +136,7 @@ function urlSecrets(text: string): string[] {
   if (!URL.canParse(text)) return inQuery;
   const { username, password } = new URL(text);
   const userinfo = [username, password].flatMap((part) => (part === "" ? [] : [part, decoded(part)]));
-  return [...(password === "" ? [] : userinfo), ...inQuery];
+  return [...(password === "" ? userinfo.filter(looksLikeCredential) : userinfo), ...inQuery];
 }
 
 function decoded(text: string): string {

@@ -18,6 +18,8 @@ export interface Session {
   readonly mask: (text: string) => string;
   /** Takes credentials out of what the server sent; `undefined` when none are known. */
   readonly maskContent: (<Value>(value: Value) => Value) | undefined;
+  /** The same for what the server lists, in texts for readers alone. */
+  readonly maskListing: (<Value>(value: Value) => Value) | undefined;
   /** Whether changes of a list, or of single resources that are subscribed to, reach us by notification. */
   readonly announces: (what: "tools" | "prompts" | "resources" | "subscriptions") => boolean;
   /** Whether the server keeps a session for us that it can forget. */

@@ -1,11 +1,14 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
+import { inspect } from "node:util";
+
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import type { OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
 
 import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
+import { until } from "../support/servers.js";
 import { serving } from "../support/serving.js";
 
 const { serve, hubOf, also, closeAll } = serving();
@@ -161,4 +164,41 @@ describe("headers of beforeToolCall", () => {
       ["Bearer base", "none", undefined],
     ]);
   });
+
+  it("are sent with nothing that the call's answer brings about, and credentials of one caller cost nobody else's", async () => {
+    const authorization = await authorizationServer();
+    const http = await serve({ noBase: false, tools: [], token: "access-0", protectedBy: authorization.url });
+    const { provider, tokens } = providerOf(authorization.url);
+    const hub = hubOf({ s: { url: http.url, authProvider: provider } }, {
+      beforeToolCall: ({ name, args }: { name: string; args: { text?: string } }) =>
+        args.text === "bad"
+          ? { headers: { authorization: "Bearer of-somebody-else-12345" } }
+          : name === "change_tools"
+            ? { headers: { "x-tenant": "ada" } }
+            : undefined,
+    });
+    await hub.connect(undefined, { onFailure: "throw" });
+    const before = http.stats.headers.length;
+    const listed = http.stats.listTools;
+    await hub.callTool("s", "change_tools", { add: [{ name: "late", inputSchema: { type: "object" } }] });
+    await until(() => http.stats.listTools > listed);
+    const tenants = http.stats.headers.slice(before).map((headers) => headers["x-tenant"]);
+    expect(tenants.filter((tenant) => tenant !== undefined)).toEqual(["ada"]);
+
+    const error: unknown = await hub.callTool("s", "echo", { text: "bad" }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "AUTH_REQUIRED" });
+    expect(inspect(error, { depth: 20 })).not.toContain("of-somebody-else");
+    expect([tokens(), authorization.seen.refreshes, hub.status()[0]!.state]).toEqual(["access-0", 0, "connected"]);
+    expect((await hub.callTool("s", "echo", { text: "good" })).status).toBe("success");
+  });
+});
+
+it("a sign-in that an SSE server needs is told as one", async () => {
+  const authorization = await authorizationServer();
+  const http = await serve({ token: "never", protectedBy: authorization.url });
+  const { provider } = providerOf(authorization.url);
+  const hub = hubOf({ s: { url: http.url.replace("/mcp", "/sse"), transport: "sse", authProvider: provider } });
+  const { failed } = await hub.connect();
+  expect(failed[0]!.error).toMatchObject({ code: "AUTH_REQUIRED" });
+  expect(hub.status()[0]!.state).toBe("needs-auth");
 });

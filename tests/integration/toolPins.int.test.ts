@@ -185,6 +185,21 @@ describe("a server that changes a tool behind a decision", () => {
     expect(test.calls.map(({ target }) => target)).toEqual(["list_mails"]);
   });
 
+  it("by driving out its pin with a flood of other names, or by another order of keys", async () => {
+    const junk = (prefix: string) =>
+      Array.from({ length: 1_500 }, (_, index) => ({ name: `${prefix}${index}`, inputSchema: { type: "object" } }));
+    const { hub, test, changes } = mail(BEFORE, { onChange: "deny" });
+    await hub.connect();
+    for (const prefix of ["a", "b", "c"]) await test.offer("mail", { tools: junk(prefix) });
+    await test.offer("mail", recordingOf(AFTER));
+    expect(hub.toolChanges()).toMatchObject([{ toolName: "send_mail" }]);
+    const { properties, type } = BEFORE.inputSchema as { properties: Record<string, object>; type: string };
+    const turned = { properties: Object.fromEntries(Object.entries(properties).reverse()), type };
+    await test.offer("mail", recordingOf({ ...BEFORE, inputSchema: turned }));
+    expect(hub.toolChanges()).toEqual([]);
+    expect(changes).toHaveLength(1);
+  });
+
   it("by schemas that are deep, or differ in everything: time and memory are bounded, other tools stay", async () => {
     const deep = (levels: number): object =>
       JSON.parse(`${'{"type":"object","properties":{"a":'.repeat(levels)}{"type":"string"}${"}}".repeat(levels)}`) as object;

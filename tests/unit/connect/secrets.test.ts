@@ -34,15 +34,29 @@ describe("names of secrets", () => {
     "client_secret",
     "apikey",
   ])("%s is one", (name) => expect(isSecretName(name)).toBe(true));
-  it.each(["AUTHOR", "KEYBOARD", "PATH", "HOME", "compass", "X-Region", "Accept", "MONKEY_BUSINESS", "passage"])(
-    "%s is none",
-    (name) => expect(isSecretName(name)).toBe(false),
-  );
+  it.each([
+    "AUTHOR",
+    "KEYBOARD",
+    "PATH",
+    "HOME",
+    "compass",
+    "X-Region",
+    "Accept",
+    "MONKEY_BUSINESS",
+    "MONKEY",
+    "TOKEN_DIR",
+    "SSH_KEY_PATH",
+    "AUTH_URL",
+    "COOKIE_DOMAIN",
+    "PRIMARY_KEY_COLUMN",
+    "passage",
+  ])("%s is none", (name) => expect(isSecretName(name)).toBe(false));
 });
 
 describe("secrets of a configuration", () => {
   it.each<[string, string[], string]>([
     ["--api-key x", ["--api-key", KEY], KEY],
+    ["a URL with a token for a user", [`https://${KEY}@github.com/x`], KEY],
     ["--api-key=x", [`--api-key=${KEY}`], KEY],
     ["API_KEY=x", [`API_KEY=${KEY}`], KEY],
     ["--header Authorization: Bearer x", ["--header", `Authorization: Bearer ${KEY}`], KEY],
@@ -85,9 +99,16 @@ describe("secrets of a configuration", () => {
   });
 
   it("are credentials only where they look so: words stand in results by right", () => {
-    for (const word of ["password", "development", "8080", "us-east-1x", "/home/me/project"]) {
-      if (word !== "us-east-1x") expect([word, looksLikeCredential(word)]).toEqual([word, false]);
-    }
+    const words = [
+      "password",
+      "development",
+      "8080",
+      "/home/me/project1",
+      "C:\\Users\\me1",
+      "https://login1.example.com",
+      "db1.example.com",
+    ];
+    expect(words.filter(looksLikeCredential)).toEqual([]);
     expect(
       credentialsOf(web("https://h", { "X-Auth-Type": "password", "X-Api-Key": KEY }), [["HOME", "/home/me12345678"]]),
     ).toEqual([KEY]);

@@ -127,6 +127,8 @@ describe("allowHosts", () => {
     ["an address in another spelling", "http://[fd12::1]/", ["fd12:0:0::0001"]],
     ["a name with a dot at its end", "http://mcp:3000/", ["mcp."]],
     ["all", "http://10.0.0.5/", ["*"]],
+    ["all, in the words of globs", "http://10.0.0.5/", ["**"]],
+    ["a range in brackets", "http://[fd12::1]/", ["[fd12::]/16"]],
   ])("takes %s", async (_what, url, allowHosts) => {
     expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain("not followed");
   });
@@ -135,6 +137,12 @@ describe("allowHosts", () => {
     ["10.*", "write a range such as 10.0.0.0/8"],
     ["localhost:3000", "without its port"],
     ["http://mcp", "write the host alone"],
+    ["10.0.0.0/33", "a range looks like 10.1.0.0/16"],
+    ["mcp/", "a range looks like"],
+    ["127.1", "write a range such as"],
+    ["10.0.0.5-10.0.0.9", "write a range such as"],
+    ["fd00:*", "write a range such as"],
+    [".internal", "write *.internal"],
   ])("refuses %s, which would match nothing, or more than is meant", (host, fix) => {
     expect(() => guardOf("https://public.example/", { allowHosts: [host] })).toThrow(fix);
   });
