@@ -21,14 +21,14 @@ await using hub = new McpHub({
 const { failed } = await hub.connect();
 console.log(failed.map(({ serverName, error }) => `${serverName}: ${error.code}`).join(", "));
 // → demo: CONSENT_REQUIRED, inside: URL_REFUSED
-const [waiting] = hub.consents!.pending();
+const [waiting] = hub.consents.pending();
 console.log(waiting!.command, waiting!.args.join(" "), waiting!.env.join(" "));
 // → npx mcp-server-everything API_KEY
 
 // %% 2. They approve it, for this folder and just as it is
-await hub.consents!.approve("demo", { by: "ada" });
+await hub.consents.approve("demo", { by: "ada" });
 await hub.connect(["demo"]);
-console.log(hub.status()[0]!.state, (await hub.consents!.list())[0]!.approvedBy);
+console.log(hub.status()[0]!.state, (await hub.consents.list())[0]!.approvedBy);
 // → connected ada
 
 // %% 3. A URL that leads inside is not followed

@@ -157,7 +157,7 @@ export class Disclosure {
   async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
-    const waiting = waitingPrograms(this.#hub.consents, view.serverNames, state);
+    const waiting = waitingPrograms(this.#hub.programs, view.serverNames, state);
     // What a tool call hands to an agent is nobody's word.
     const isTyped = !isInsideOfTool(run);
     const taken = await this.#input.take({ state, messages, view, asker: run, isTyped });
@@ -281,7 +281,7 @@ export class Disclosure {
   /** Asks about programs, starts what was approved, and waits for it as a run does when it begins. */
   async #askConsents(view: View, state: McpThreadState, asking: AskingParts, run: RunInfo): Promise<McpStateUpdate> {
     const asked = state._mcpConsents ?? undefined;
-    const { consents, pool } = this.#hub;
+    const { programs: consents, pool } = this.#hub;
     if (asked === undefined || consents === undefined) return {};
     await settleConsents(consents, asked, await askPeople(asked, asking, run));
     await pool.settle(view.serverNames, this.#settings.budgets.startupDeadlineMs, "now", run.signal);

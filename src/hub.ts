@@ -171,7 +171,7 @@ export class McpHub extends HubOperations {
    * @throws {McpMiddlewareError} with the reason when it cannot be opened.
    */
   async reconnect(serverName: string): Promise<void> {
-    this.consents?.forgetRefusal(serverName);
+    this.programs?.forgetRefusal(serverName);
     await this.pool.connection(serverName).reconnect();
   }
 

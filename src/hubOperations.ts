@@ -7,6 +7,7 @@ import { isRecord } from "./config/isRecord.js";
 import type { McpRunContext } from "./config/policySchema.js";
 import type { HubSettings } from "./config/settings.js";
 import type { McpConsents } from "./connect/consents.js";
+import { McpConfigError } from "./errors.js";
 import type { HubParts } from "./hubParts.js";
 import type { McpCommand } from "./input/commands.js";
 
@@ -43,8 +44,19 @@ export abstract class HubOperations {
     this.#parts = parts;
   }
 
-  /** Which programs people have approved; `undefined` without the option `consent`. */
-  get consents(): McpConsents | undefined {
+  /**
+   * Which programs people have approved, and which wait for them.
+   *
+   * @throws {McpConfigError} for a hub without the option `consent`.
+   */
+  get consents(): McpConsents {
+    const { consents } = this.#parts;
+    if (consents !== undefined) return consents;
+    throw new McpConfigError('This hub asks nobody about programs. Make it with the option consent: { store: "…" }.');
+  }
+
+  /** @internal The same; `undefined` for a hub without the option. */
+  get programs(): McpConsents | undefined {
     return this.#parts.consents;
   }
 

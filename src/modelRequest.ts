@@ -64,7 +64,9 @@ export async function callModel(model: BaseChatModel, request: ModelRequest, { c
   const { systemMessage, messages, tools } = request;
   const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
   if (tools.length > 0 && model.bindTools === undefined) {
-    throw new McpConfigError('"model" has no bindTools(): it cannot call tools. Give a chat model that can.');
+    throw new McpConfigError(
+      '"model" has no bindTools(): it cannot call tools. Give a chat model that can; a name such as "openai:…" is made one by initChatModel.',
+    );
   }
   const bound = tools.length === 0 ? model : model.bindTools!(tools as StructuredToolInterface[]);
   const answer: unknown = await bound.invoke(input, config);

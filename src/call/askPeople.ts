@@ -27,7 +27,7 @@ export async function askPeople(
   asker: Pick<Asker, "context" | "signal">,
 ): Promise<McpDecisions> {
   try {
-    if (interrupt !== undefined) return readAskResponse(asked, interrupt(toAskRequest(asked)));
+    if (interrupt !== undefined) return read(asked, interrupt(toAskRequest(asked)), events);
   } catch (error) {
     if (!isMissingCheckpointer(error)) throw error;
   }
@@ -37,6 +37,19 @@ export async function askPeople(
     'Something has to be approved by a person, and the agent has no way to ask: compile it with a checkpointer, or give the option "onAsk".',
   );
   return refuseAll(asked, "A person has to approve it, and none can be asked here");
+}
+
+/** Reads an answer; who wrote it is told when it cannot be read, for the model alone hears of it otherwise. */
+function read(asked: McpAsked, response: unknown, events: HubEvents): McpDecisions {
+  const decisions = readAskResponse(asked, response);
+  const unread = Object.values(decisions).find(({ type }) => type === "refuse");
+  if (unread !== undefined) {
+    events.warn(
+      "ANSWER_UNREADABLE",
+      `${unread.message ?? "An answer could not be read"}: nothing was run. Resume with { decisions: [{ type: "approve" }] }, one for each request in their order, or each with its callId.`,
+    );
+  }
+  return decisions;
 }
 
 function isMissingCheckpointer(error: unknown): boolean {

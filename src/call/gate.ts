@@ -271,6 +271,10 @@ export class Gate {
   }
 
   #unknownTool(serverName: string, toolName: string, known: readonly ToolEntry[]): McpNotFoundError {
+    if (this.#parts.permits.isWithheld(serverName, toolName)) {
+      const message = `Tool "${toolName}" of server "${serverName}" is withheld: it is not what it was when it was seen first. hub.toolChanges() shows the difference, hub.acceptTools("${serverName}", ["${toolName}"]) accepts it.`;
+      return new McpNotFoundError(message, { serverName, toolName });
+    }
     const names = known.slice(0, 20).map((tool) => tool.toolName);
     const list =
       names.length === 0 ? "" : ` It has ${known.length}: ${names.join(", ")}${known.length > names.length ? ", …" : ""}.`;

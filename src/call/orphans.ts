@@ -1,8 +1,9 @@
-import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 
 import { errorMessage } from "./errorMessage.js";
 
 const NOT_RUN = "This call was not run: another call of the same step was stopped. Call it again if it is still needed.";
+const GIVEN_UP = "This call was not run: the person went on before it was approved.";
 
 /**
  * Answers tool calls of ours that nobody answered, in the messages of a request: a provider refuses a history in which a
@@ -21,7 +22,7 @@ export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (n
     if (open.length > 0)
       orphans.set(
         end,
-        open.map((call) => errorMessage(call, NOT_RUN)),
+        open.map((call) => errorMessage(call, HumanMessage.isInstance(messages[end + 1]) ? GIVEN_UP : NOT_RUN)),
       );
   });
   if (orphans.size === 0) return messages;

@@ -55,7 +55,8 @@ const OPEN: Decision = Object.freeze({
 });
 const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Object.freeze({
   kind: "ask",
-  reason: "its text or arguments are not what they were when it was seen first (hub.toolChanges() shows the difference)",
+  reason:
+    "its text or arguments are not what they were when it was seen first (hub.toolChanges() shows the difference, hub.acceptTools() accepts it)",
   decidedBy: "toolPins",
   isHidden: false,
 });
@@ -89,6 +90,11 @@ export class Permits {
   /** Counts what else may change decisions. */
   get version(): number {
     return this.#pins.version;
+  }
+
+  /** True for a tool that is another one than when it was seen first, and that nobody has accepted. */
+  isWithheld(serverName: string, toolName: string): boolean {
+    return this.#pins.isChanged(serverName, toolName);
   }
 
   /** True for an operation that is allowed whatever its arguments are. */

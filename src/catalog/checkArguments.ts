@@ -156,9 +156,11 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
  * // → 'path: string (required)'
  */
 export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
-  const properties = schema["properties"];
-  if (!isRecord(properties) || Object.keys(properties).length === 0) return "no arguments";
   const required = new Set(requiredOf(schema));
+  // A name may be required of which nothing else is said.
+  const named = Object.fromEntries([...required].map((name) => [name, {}]));
+  const properties = { ...named, ...(isRecord(schema["properties"]) ? schema["properties"] : {}) };
+  if (Object.keys(properties).length === 0) return "no arguments";
   const parts = Object.entries(properties).map(
     ([name, property]) => `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
   );

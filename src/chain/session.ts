@@ -104,6 +104,9 @@ export class McpSession {
 
   /** Runs the tool calls of a model's answer, at the same time. What fails is an answer of status `error`. */
   async runTools(answer: AIMessage, config?: RunnableConfig): Promise<ToolMessage[]> {
+    if (!AIMessage.isInstance(answer)) {
+      throw new McpConfigError("session.runTools takes the AIMessage that a model answered with.");
+    }
     const run = this.#run(config);
     this.#apply(await this.#request?.complete(answer));
     this.#request = undefined;

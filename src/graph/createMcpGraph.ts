@@ -10,8 +10,9 @@ import {
 } from "@langchain/langgraph";
 
 import type { WrappableClient } from "../connect/openWrapped.js";
+import { McpConfigError } from "../errors.js";
 import type { McpHub } from "../hub.js";
-import { createMcpNodes, type McpNodesOptions } from "./nodes.js";
+import { makeNodes, type McpNodesOptions } from "./nodes.js";
 import { mcpStateFields } from "./state.js";
 
 /** Options of {@link createMcpGraph}. */
@@ -39,7 +40,10 @@ const PublicSchema = new StateSchema({ messages: MessagesValue, mcpActivation, d
  */
 export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: McpGraphOptions) {
   const { checkpointer, store, ...rest } = options;
-  const nodes = createMcpNodes(hubOrClient, rest);
+  if ((options as Partial<McpGraphOptions>).model === undefined) {
+    throw new McpConfigError('createMcpGraph needs the option "model": a chat model, as initChatModel("openai:…") makes one.');
+  }
+  const nodes = makeNodes(hubOrClient, rest, "createMcpGraph");
   return new StateGraph({ state: McpGraphSchema, input: PublicSchema, output: PublicSchema })
     .addNode("input", nodes.input)
     .addNode("callModel", nodes.callModel)

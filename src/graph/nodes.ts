@@ -82,9 +82,14 @@ export interface McpNodes {
  *   .compile({ checkpointer });
  */
 export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions = {}): McpNodes {
+  return makeNodes(hubOrClient, options, "createMcpNodes");
+}
+
+/** The same. @param subject - Whose options they are, for errors. */
+export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
   const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
-  const hub = McpHub.of(hubOrClient, "createMcpNodes");
-  const disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, "createMcpNodes options"));
+  const hub = McpHub.of(hubOrClient, subject);
+  const disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, `${subject} options`));
   const agentTools = new AgentTools(disclosure, ownTools);
 
   const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>

@@ -169,14 +169,17 @@ describe("headers of beforeToolCall", () => {
     const authorization = await authorizationServer();
     const http = await serve({ noBase: false, tools: [], token: "access-0", protectedBy: authorization.url });
     const { provider, tokens } = providerOf(authorization.url);
-    const hub = hubOf({ s: { url: http.url, authProvider: provider } }, {
-      beforeToolCall: ({ name, args }: { name: string; args: { text?: string } }) =>
-        args.text === "bad"
-          ? { headers: { authorization: "Bearer of-somebody-else-12345" } }
-          : name === "change_tools"
-            ? { headers: { "x-tenant": "ada" } }
-            : undefined,
-    });
+    const hub = hubOf(
+      { s: { url: http.url, authProvider: provider } },
+      {
+        beforeToolCall: ({ name, args }: { name: string; args: { text?: string } }) =>
+          args.text === "bad"
+            ? { headers: { authorization: "Bearer of-somebody-else-12345" } }
+            : name === "change_tools"
+              ? { headers: { "x-tenant": "ada" } }
+              : undefined,
+      },
+    );
     await hub.connect(undefined, { onFailure: "throw" });
     const before = http.stats.headers.length;
     const listed = http.stats.listTools;

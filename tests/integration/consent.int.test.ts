@@ -32,7 +32,7 @@ describe("a stdio server that nobody has approved", () => {
     expect(failed[0]!.error).toMatchObject({ name: "McpPolicyError", code: "CONSENT_REQUIRED" });
     expect(hub.status()[0]!.state).toBe("disabled");
     expect(hub.status()[0]!.error).toContain("has to approve it");
-    const [waiting] = hub.consents!.pending();
+    const [waiting] = hub.consents.pending();
     expect(waiting).toMatchObject({
       serverName: "s",
       command: process.execPath,
@@ -49,9 +49,9 @@ describe("a stdio server that nobody has approved", () => {
     const store = fileOf();
     const hub = hubWith(entry, { store });
     await hub.connect();
-    await hub.consents!.approve("s", { by: "ada" });
+    await hub.consents.approve("s", { by: "ada" });
     await until(() => hub.status()[0]!.state === "connected");
-    expect(await hub.consents!.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
+    expect(await hub.consents.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
     const later = hubWith(entry, { store, onConsent: () => Promise.reject(new Error("asked again")) });
     expect(await later.connect()).toEqual({ connected: ["s"], failed: [] });
   });
@@ -161,32 +161,32 @@ describe("an approval", () => {
     await hubWith(base, { store, workspace: "/a", onConsent: () => true }).connect();
     const other = hubWith(base, { store, workspace: "/b" });
     await other.connect();
-    expect(other.consents!.pending()).toHaveLength(1);
-    expect(await other.consents!.list()).toEqual([]);
+    expect(other.consents.pending()).toHaveLength(1);
+    expect(await other.consents.list()).toEqual([]);
     const renamed = hubOf({ t: base }, { consent: { store, workspace: "/a" } });
     await renamed.connect();
-    expect(renamed.consents!.pending()).toHaveLength(1);
+    expect(renamed.consents.pending()).toHaveLength(1);
   });
 
   it("is taken back: the server is stopped, and asked about again; reset takes all back", async () => {
     const store = fileOf();
     const hub = hubOf({ s: base, t: base }, { consent: { store, onConsent: () => true } });
     await hub.connect();
-    await hub.consents!.revoke("s");
+    await hub.consents.revoke("s");
     expect(hub.status().map(({ state }) => state)).toEqual(["disabled", "connected"]);
     await expect(hub.callTool("s", "echo", { text: "a" })).rejects.toMatchObject({ code: "CONSENT_REQUIRED" });
-    await hub.consents!.reset();
-    expect(await hub.consents!.list()).toEqual([]);
+    await hub.consents.reset();
+    expect(await hub.consents.list()).toEqual([]);
     expect(hub.status().map(({ state }) => state)).toEqual(["disabled", "disabled"]);
     await hub.reconnect("t");
-    expect(await hub.consents!.list()).toMatchObject([{ serverName: "t" }]);
+    expect(await hub.consents.list()).toMatchObject([{ serverName: "t" }]);
   });
 
   it("is not needed for servers that are no programs of this machine", async () => {
     const hub = hubOf({ s: { url: "http://127.0.0.1:1/mcp" } }, { consent: { store: fileOf() } });
     const { failed } = await hub.connect();
     expect(failed[0]!.error.code).toBe("CONNECT_FAILED");
-    expect(hub.consents!.pending()).toEqual([]);
+    expect(hub.consents.pending()).toEqual([]);
   });
 });
 
@@ -198,16 +198,16 @@ describe("several hubs on one store", () => {
     const store = fileOf();
     const [a, b] = [hubOn(store), hubOn(store)];
     await Promise.all([a.connect(["s"]), b.connect(["t"])]);
-    expect(a.consents!.pending().map(({ serverName }) => serverName)).toEqual(["s"]);
-    await a.consents!.approve("s");
+    expect(a.consents.pending().map(({ serverName }) => serverName)).toEqual(["s"]);
+    await a.consents.approve("s");
     await until(() => a.status()[0]!.state === "connected");
-    await a.consents!.revoke("s");
+    await a.consents.revoke("s");
     expect((await b.connect(["s"])).failed[0]!.error.code).toBe("CONSENT_REQUIRED");
-    await b.consents!.approve("t");
+    await b.consents.approve("t");
     const later = hubOn(store);
     expect((await later.connect(["s", "t"])).connected).toEqual(["t"]);
-    await a.consents!.reset();
-    expect(await later.consents!.list()).toEqual([]);
+    await a.consents.reset();
+    expect(await later.consents.list()).toEqual([]);
     expect((await hubOn(store).connect(["t"])).connected).toEqual([]);
   });
 
@@ -219,7 +219,7 @@ describe("several hubs on one store", () => {
     const digests = await Promise.all(
       hubs.map(async (hub) => {
         await hub.reconnect("s").catch(() => undefined);
-        return hub.consents!.pending()[0]!.digest;
+        return hub.consents.pending()[0]!.digest;
       }),
     );
     expect(new Set(digests).size).toBe(1);
@@ -230,7 +230,7 @@ describe("several hubs on one store", () => {
     writeFileSync(store, "{ no JSON");
     const hub = hubOn(store);
     await hub.connect(["s"]);
-    await hub.consents!.approve("s");
+    await hub.consents.approve("s");
     await until(() => hub.status()[0]!.state === "connected");
     expect(readFileSync(store, "utf8")).toBe("{ no JSON");
     expect((await hubOn(store).connect(["s"])).connected).toEqual([]);
@@ -247,12 +247,12 @@ describe("several hubs on one store", () => {
     const hubOf_ = () => hubOf(entries, { consent: { store }, warnings: "silent" });
     const first = hubOf_();
     await first.connect(["s"]);
-    await first.consents!.approve("s");
+    await first.consents.approve("s");
     const key = kept.get("mcp-consent-key");
     isSlow = true;
     const second = hubOf_();
     await second.connect(["t"]);
-    await second.consents!.approve("t");
+    await second.consents.approve("t");
     isSlow = false;
     expect(kept.get("mcp-consent-key")).toBe(key);
     expect((await hubOf_().connect(["s"])).connected).toEqual(["s"]);
@@ -269,7 +269,7 @@ describe("what a person reads", () => {
   const shown = async (entry: object): Promise<string> => {
     const hub = hubWith(entry, { store: fileOf() });
     await hub.connect();
-    const { command, args } = hub.consents!.pending()[0]!;
+    const { command, args } = hub.consents.pending()[0]!;
     return [command, ...args].join(" ");
   };
 
@@ -303,7 +303,7 @@ describe("an approval ends when", () => {
     process.env["MCP_TEST_INHERITED"] = "two";
     const later = hubWith(entry, { store });
     await later.connect();
-    expect(later.consents!.pending()).toHaveLength(1);
+    expect(later.consents.pending()).toHaveLength(1);
     delete process.env["MCP_TEST_INHERITED"];
   });
 
@@ -328,38 +328,38 @@ describe("an approval ends when", () => {
     const third = hubWith(inherited(), { store });
     await third.connect();
     process.env["PATH"] = path;
-    expect(third.consents!.pending()[0]!.program).toBe(join(folders[1]!, "mytool"));
+    expect(third.consents.pending()[0]!.program).toBe(join(folders[1]!, "mytool"));
   });
 
   it("it is taken back, and begins again when it is approved anew", async () => {
     const hub = hubWith(stdioFixture({ tools: 1 }), { store: fileOf() });
     await hub.connect();
-    await hub.consents!.approve("s");
+    await hub.consents.approve("s");
     await until(() => hub.status()[0]!.state === "connected");
-    await hub.consents!.revoke("s");
-    expect(hub.consents!.pending()).toMatchObject([{ serverName: "s", reason: "its approval was taken back" }]);
-    await hub.consents!.approve("s");
+    await hub.consents.revoke("s");
+    expect(hub.consents.pending()).toMatchObject([{ serverName: "s", reason: "its approval was taken back" }]);
+    await hub.consents.approve("s");
     await until(() => hub.status()[0]!.state === "connected");
   });
 
   it("no answer to an old question comes", async () => {
     const hub = hubWith(stdioFixture({ tools: 1 }), { store: fileOf(), onConsent: () => true });
     await hub.connect();
-    const before = await hub.consents!.list();
-    await hub.consents!.refuse("s", { digest: "0".repeat(64) });
-    await hub.consents!.approve("s", { digest: "1".repeat(64) });
+    const before = await hub.consents.list();
+    await hub.consents.refuse("s", { digest: "0".repeat(64) });
+    await hub.consents.approve("s", { digest: "1".repeat(64) });
     expect(hub.status()[0]!.state).toBe("connected");
-    expect(await hub.consents!.list()).toEqual(before);
+    expect(await hub.consents.list()).toEqual(before);
   });
 
   it("it is refused by its digest: the server is stopped, and starts again when it is approved", async () => {
     const hub = hubWith(stdioFixture({ tools: 1 }), { store: fileOf(), onConsent: () => true });
     await hub.connect();
-    const { digest } = (await hub.consents!.list())[0]!;
-    await hub.consents!.refuse("s", { digest });
+    const { digest } = (await hub.consents.list())[0]!;
+    await hub.consents.refuse("s", { digest });
     expect(hub.status()[0]!.state).toBe("disabled");
-    expect(await hub.consents!.list()).toEqual([]);
-    await hub.consents!.approve("s", { digest });
+    expect(await hub.consents.list()).toEqual([]);
+    await hub.consents.approve("s", { digest });
     await until(() => hub.status()[0]!.state === "connected");
   });
 });
@@ -377,7 +377,7 @@ describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
     expect(answers["1"]!.text).toContain("hello");
     expect(last).toBe("done");
     expect(sent[0]![0]!.text).toContain("mcp__s__echo");
-    expect(await hub.consents!.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
+    expect(await hub.consents.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
   });
 
   it("goes on without a server that was refused, and does not ask again", async () => {

@@ -87,7 +87,7 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
   const config = { configurable: { thread_id: "1" }, callbacks: [new Tracer()] };
   traces.push(await agent.invoke({ messages: `go, see @${Object.keys(mcpServers)[0]}:x://y` }, config));
   traces.push((await agent.graph.getState(config)).values);
-  traces.push(await hub.connect(), hub.status(), await previewContext(hub), await hub.consents!.list());
+  traces.push(await hub.connect(), hub.status(), await previewContext(hub), await hub.consents.list());
   for (const serverName of Object.keys(mcpServers)) {
     traces.push(await hub.callTool(serverName, "echo", { text: "a" }).catch((error: unknown) => error));
     traces.push(await hub.readResource(serverName, "x://y").catch((error: unknown) => error));
