@@ -10,7 +10,7 @@ import { ToolPins } from "./catalog/toolPins.js";
 import { ToolSearch } from "./catalog/toolSearch.js";
 import type { HubSettings, ServerSettings } from "./config/settings.js";
 import type { Connection } from "./connect/connection.js";
-import { fileStore } from "./connect/fileStore.js";
+import { storeOf } from "./connect/fileStore.js";
 import { McpConsents } from "./connect/consents.js";
 import { consentOf, openManaged } from "./connect/openManaged.js";
 import { ConnectionPool } from "./connect/pool.js";
@@ -97,7 +97,7 @@ function pinsOf({ toolPins }: HubSettings, events: HubEvents): ToolPins {
   const { store } = toolPins;
   return new ToolPins({
     settings: toolPins,
-    store: typeof store === "string" ? fileStore(store) : store,
+    store: store === undefined ? undefined : storeOf(store),
     isHeard: () => events.has("toolChanged"),
     onChange: (change) => events.emit("toolChanged", { ...change }),
     onFailed: (error) => events.warn("TOOL_PINS_FAILED", `The store of tool pins failed: ${messageOf(error)}`),
@@ -120,8 +120,7 @@ function consentsOf(
 function snapshotsOf(settings: HubSettings, events: HubEvents): Snapshots | undefined {
   const { snapshotStore } = settings;
   if (snapshotStore === undefined) return undefined;
-  const store = typeof snapshotStore === "string" ? fileStore(snapshotStore) : snapshotStore;
-  return new Snapshots(store, settings, (error) =>
+  return new Snapshots(storeOf(snapshotStore), settings, (error) =>
     events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`),
   );
 }

@@ -4,7 +4,7 @@ import { getCurrentTaskInput } from "@langchain/langgraph";
 import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import { isRecord } from "../config/isRecord.js";
+import { textsOf } from "../config/isRecord.js";
 import type { AdapterCallbacks } from "../config/settings.js";
 import type { HubEvents } from "../events.js";
 import type { CallRequest } from "./gate.js";
@@ -79,9 +79,8 @@ export async function callBefore(
 
 /** Headers with text in them; `undefined` when there are none. */
 function headersOf(given: unknown): Readonly<Record<string, string>> | undefined {
-  if (!isRecord(given)) return undefined;
-  const entries = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  const headers = textsOf(given);
+  return Object.keys(headers).length === 0 ? undefined : headers;
 }
 
 /** Tells the adapter's `onProgress` callback. */

@@ -1,5 +1,6 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 
+import { cut } from "../catalog/text.js";
 import { classifyFailure } from "../connect/failures.js";
 import { maskValue } from "../connect/maskValue.js";
 import type { Session } from "../connect/session.js";
@@ -16,6 +17,7 @@ export interface FailedRequest {
   readonly maxTimeout?: { readonly ms: number; readonly option: string } | undefined;
 }
 
+/* A server may say as much as it likes; nobody reads that much. */
 const MAX_TEXT_CHARS = 10_000;
 
 /** What a failed request means to the caller. */
@@ -36,7 +38,7 @@ export function callError(
       return timeoutError(cause as McpError, request, details);
     case "answered": {
       const { code } = cause as McpError;
-      const serverText = cutText(mask(messageOf(cause)));
+      const serverText = cut(mask(messageOf(cause)), MAX_TEXT_CHARS);
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
       return new McpProtocolError("SERVER_ERROR", message, { ...details, ...(code < 0 ? { rpcCode: code } : {}), serverText });
     }
@@ -44,7 +46,10 @@ export function callError(
     case "transport":
       return new McpConnectionError(
         ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
-        cutText(mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`)),
+        cut(
+          mask(`${capitalised(subject)} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`),
+          MAX_TEXT_CHARS,
+        ),
         details,
       );
   }
@@ -64,11 +69,6 @@ function timeoutError(
       : `${what} on server "${serverName}" was not answered within ${timeout.ms} ms. Raise ${timeout.option} if it may take longer.`,
     details,
   );
-}
-
-/** A server may say as much as it likes; nobody reads that much. */
-function cutText(text: string): string {
-  return text.length <= MAX_TEXT_CHARS ? text : `${text.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
 function capitalised(text: string): string {

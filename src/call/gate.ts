@@ -6,7 +6,7 @@ import * as z from "zod";
 
 import type { Catalog } from "../catalog/catalog.js";
 import { cut } from "../catalog/text.js";
-import { withinMs } from "../catalog/withinMs.js";
+import { withinMs } from "../connect/withinMs.js";
 import { repairArguments } from "../catalog/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";

@@ -1,4 +1,4 @@
-import { withinMs } from "./withinMs.js";
+import { withinMs } from "../connect/withinMs.js";
 
 /** How long a search waits for a model, in milliseconds. */
 const MODEL_WAIT_MS = 5_000;

@@ -1,17 +1,17 @@
 import { isRecord } from "../config/isRecord.js";
-import type { SnapshotStore } from "../config/hubSchema.js";
+import type { KeptStore } from "../config/keptStore.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerSnapshot } from "./catalog.js";
 import { digest } from "./hash.js";
 import { readTool } from "./toolEntry.js";
-import { withinMs } from "./withinMs.js";
+import { withinMs } from "../connect/withinMs.js";
 
 const STORE_WAIT_MS = 2_000;
 const VERSION = 1;
 
 /** What servers said last, kept from one process to the next. */
 export class Snapshots {
-  readonly #store: SnapshotStore;
+  readonly #store: KeptStore;
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #onFailed: (error: unknown) => void;
   readonly #stored = new Map<string, string>();
@@ -19,7 +19,7 @@ export class Snapshots {
   #loading: Promise<void> | undefined;
 
   /** @param onFailed - Told when the store fails; servers are then known when they are opened. */
-  constructor(store: SnapshotStore, settings: HubSettings, onFailed: (error: unknown) => void) {
+  constructor(store: KeptStore, settings: HubSettings, onFailed: (error: unknown) => void) {
     this.#store = store;
     this.#servers = settings.servers;
     this.#onFailed = onFailed;

@@ -1,10 +1,10 @@
 import type { ToolPinSettings } from "../config/guardSettings.js";
-import type { SnapshotStore } from "../config/hubSchema.js";
+import type { KeptStore } from "../config/keptStore.js";
 import { isRecord } from "../config/isRecord.js";
 import { digest } from "./hash.js";
 import { changedFields, Differ, keptTexts, toolTexts, type ToolField, type ToolTexts } from "./toolText.js";
 import type { RawTool } from "./toolEntry.js";
-import { withinMs } from "./withinMs.js";
+import { withinMs } from "../connect/withinMs.js";
 
 /** A tool that is not what it was when it was seen first. Texts are the server's: untrusted. */
 export interface ToolChange {
@@ -35,7 +35,7 @@ interface Pending {
 /** What {@link ToolPins} is made of. */
 export interface ToolPinsParts {
   readonly settings: ToolPinSettings;
-  readonly store: SnapshotStore | undefined;
+  readonly store: KeptStore | undefined;
   /** Whether anybody is told of changes. */
   readonly isHeard: () => boolean;
   readonly onChange: (change: ToolChange) => void;

@@ -6,6 +6,7 @@ import ipaddr from "ipaddr.js";
 import * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
+import { keptStoreSchema, type KeptStore } from "./keptStore.js";
 
 /** An address of a name. */
 export interface ResolvedAddress {
@@ -98,19 +99,8 @@ export interface ConsentRequest {
   readonly digest: string;
 }
 
-const keptStore = z.union([
-  z.string().min(1),
-  z.custom<ConsentStore>(
-    (value) => typeof (value as ConsentStore | null)?.mset === "function" && typeof (value as ConsentStore).mget === "function",
-    "a LangChain store with mget() and mset()",
-  ),
-]);
-
-/** Where approvals are kept: a LangChain store, or what has its `mget` and `mset`. */
-export interface ConsentStore {
-  mget(keys: string[]): Promise<unknown[]>;
-  mset(entries: [string, unknown][]): Promise<void>;
-}
+/** Where approvals are kept. */
+export type ConsentStore = KeptStore;
 
 /** Asks a person whether a program may be started. */
 export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
@@ -118,7 +108,7 @@ export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
 /** Whether stdio servers have to be approved by a person before they are started first; see `docs/security.md`. */
 export const consentSchema = z.strictObject({
   /** Where approvals are kept: the path of a file, or a LangChain store. Whoever can write to it can approve. */
-  store: keptStore,
+  store: keptStoreSchema,
   /** The folder that approvals are for. Default: the working directory of this process. */
   workspace: z.string().min(1).optional(),
   /** Asks a person. Default: an agent asks by an interrupt when its run begins, or by its `onAsk`. */
@@ -127,7 +117,7 @@ export const consentSchema = z.strictObject({
 
 /** How stdio servers are approved. */
 export interface ConsentSettings {
-  readonly store: ConsentStore | string;
+  readonly store: KeptStore | string;
   /** Absolute. */
   readonly workspace: string;
   readonly onConsent: OnConsent | undefined;
@@ -142,7 +132,7 @@ export function consentSettings(option: z.output<typeof consentSchema> | undefin
 /** What happens with a tool that is not what it was when it was seen first; see `docs/security.md`. */
 export const toolPinsSchema = z.strictObject({
   /** Where the tools are kept as they were seen first: the path of a file, or a LangChain store. Default: in this process. */
-  store: keptStore.optional(),
+  store: keptStoreSchema.optional(),
   /**
    * `"note"`: the event `toolChanged`. `"ask"`: besides, each call is asked until a person approves one, or
    * `hub.acceptTools(…)`. `"deny"`: the tool is withheld until `hub.acceptTools(…)`. Default `"note"`.
@@ -152,7 +142,7 @@ export const toolPinsSchema = z.strictObject({
 
 /** What happens with tools that changed. */
 export interface ToolPinSettings {
-  readonly store: ConsentStore | string | undefined;
+  readonly store: KeptStore | string | undefined;
   readonly onChange: "note" | "ask" | "deny";
 }
 

@@ -2,6 +2,7 @@ import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
 import { consentSchema, toolPinsSchema, transportsSchema, urlGuardSchema } from "./guardSettings.js";
+import { keptStoreSchema, type KeptStore } from "./keptStore.js";
 import { policySchema, tierSchema } from "./policySchema.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverSchema.js";
 
@@ -52,11 +53,8 @@ export interface ResultStore {
   mset(entries: [string, unknown][]): Promise<void>;
 }
 
-/** Where last known catalogs are kept: a LangChain store, or what has its `mget` and `mset`. */
-export interface SnapshotStore {
-  mget(keys: string[]): Promise<unknown[]>;
-  mset(entries: [string, unknown][]): Promise<void>;
-}
+/** Where last known catalogs are kept. */
+export type SnapshotStore = KeptStore;
 
 const sharedShape = {
   ...budgetShape,
@@ -120,16 +118,7 @@ const sharedShape = {
    * Where the catalogs of servers are kept from one process to the next: a LangChain store, or the path of a file. A
    * server that is not opened yet is then listed as it was last known.
    */
-  snapshotStore: z
-    .union([
-      z.string().min(1),
-      z.custom<SnapshotStore>(
-        (value) =>
-          typeof (value as SnapshotStore | null)?.mset === "function" && typeof (value as SnapshotStore).mget === "function",
-        "a LangChain store with mget() and mset()",
-      ),
-    ])
-    .optional(),
+  snapshotStore: keptStoreSchema.optional(),
   /** Milliseconds after which the tools of a server that does not announce changes are listed again. */
   toolListTtlMs: positiveMs.optional(),
   /** Pages of one listing that are read at the most. */

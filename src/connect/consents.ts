@@ -6,13 +6,15 @@ import pLimit, { type LimitFunction } from "p-limit";
 import stringify from "safe-stable-stringify";
 import which from "which";
 
-import type { ConsentRequest, ConsentSettings, ConsentStore } from "../config/guardSettings.js";
+import type { ConsentRequest, ConsentSettings } from "../config/guardSettings.js";
 import { isRecord } from "../config/isRecord.js";
+import type { KeptStore } from "../config/keptStore.js";
 import { maskSecrets } from "../config/variables.js";
 import { McpPolicyError, messageOf } from "../errors.js";
 import { rejectOnAbort } from "./abort.js";
-import { fileStore } from "./fileStore.js";
+import { storeOf } from "./fileStore.js";
 import { isSecretName, withSpellings } from "./secrets.js";
+import { withinMs } from "./withinMs.js";
 import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
@@ -63,7 +65,7 @@ const UNREADABLE = /\p{C}|\p{Default_Ignorable_Code_Point}|[\u2028\u2029]/gu;
  */
 export class McpConsents {
   readonly #settings: ConsentSettings;
-  readonly #store: ConsentStore;
+  readonly #store: KeptStore;
   readonly #events: ConsentEvents;
   /** What waits for a person, by server. */
   readonly #pending = new Map<string, ConsentRequest>();
@@ -80,7 +82,7 @@ export class McpConsents {
   constructor(settings: ConsentSettings, events: ConsentEvents) {
     this.#settings = settings;
     this.#events = events;
-    this.#store = typeof settings.store === "string" ? fileStore(settings.store) : settings.store;
+    this.#store = storeOf(settings.store);
   }
 
   /** @internal Whether the hub asks; otherwise an agent does. */
@@ -297,25 +299,19 @@ export class McpConsents {
 
   /** A store that fails, or does not answer, approves nothing. */
   async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = STORE_WAIT_MS): Promise<Value> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`it did not answer within ${waitMs} ms`)), waitMs);
-    });
     try {
-      return await Promise.race([use(), late]);
+      return await withinMs(use(), waitMs, "consent.store");
     } catch (error) {
       this.#events.onStoreFailed(error);
       return otherwise;
-    } finally {
-      clearTimeout(timer);
     }
   }
 }
 
 /** Hubs of one process that make the key of a new store do so one after the other. */
-const locks = new LRUCache<ConsentStore | string, LimitFunction>({ max: 100 });
+const locks = new LRUCache<KeptStore | string, LimitFunction>({ max: 100 });
 
-function lockOf(store: ConsentStore | string): LimitFunction {
+function lockOf(store: KeptStore | string): LimitFunction {
   const lock = locks.get(store) ?? pLimit(1);
   locks.set(store, lock);
   return lock;

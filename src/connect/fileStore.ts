@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 
 import pLimit, { type LimitFunction } from "p-limit";
 
-import type { SnapshotStore } from "../config/hubSchema.js";
+import type { KeptStore } from "../config/keptStore.js";
 
 /** One writer at a time for each file, whichever hub writes. */
 const locks = new Map<string, LimitFunction>();
@@ -15,11 +15,16 @@ function lockOf(path: string): LimitFunction {
   return known;
 }
 
+/** The store of an option: the one that was given, or one in a file. */
+export function storeOf(store: KeptStore | string): KeptStore {
+  return typeof store === "string" ? fileStore(store) : store;
+}
+
 /**
  * A store in one JSON file. Written whole and put in place at once, so that a reader never sees half of it; two
  * processes that write at the same time lose at most what one of them wrote.
  */
-export function fileStore(path: string): SnapshotStore {
+export function fileStore(path: string): KeptStore {
   const lock = lockOf(resolve(path));
   const read = async (): Promise<Record<string, unknown>> => {
     try {

@@ -120,7 +120,6 @@ async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promi
   const { serverName, remote } = parts;
   const url = checkUrl(serverName, remote.url);
   const guard = new UrlGuard(urlGuard, serverName, url);
-  await checkFirst(guard, url, parts.signal);
   let refused: McpAuthRequiredError | undefined;
   const base = guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers });
   const guarded = fetchOf(parts, url, base, (error) => {

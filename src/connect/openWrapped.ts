@@ -2,7 +2,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 
 import type { UrlGuardSettings } from "../config/guardSettings.js";
 import { McpConnectionError, McpPolicyError, messageOf } from "../errors.js";
-import { isRecord } from "../config/isRecord.js";
+import { isRecord, textsOf } from "../config/isRecord.js";
 import { maskSecrets } from "../config/variables.js";
 import { rejectOnAbort } from "./abort.js";
 import { maskValue } from "./maskValue.js";
@@ -50,22 +50,18 @@ export async function unguardedUrl(
 /** What an entry of its owner's configuration says that is not to be shown, however it is made. */
 function secretsOf(entry: unknown): string[] {
   if (!isRecord(entry)) return [];
-  const texts = (value: unknown): Record<string, string> =>
-    isRecord(value)
-      ? Object.fromEntries(Object.entries(value).filter((pair): pair is [string, string] => typeof pair[1] === "string"))
-      : {};
   const { url, headers, env } = entry;
   const args = Array.isArray(entry["args"]) ? (entry["args"] as unknown[]).filter((arg) => typeof arg === "string") : [];
   const program = {
     kind: "stdio" as const,
     command: "",
     args,
-    env: texts(env),
+    env: textsOf(env),
     inheritEnv: [],
     cwd: undefined,
     copyStderr: false,
   };
-  const web = { kind: "websocket" as const, url: typeof url === "string" ? url : "", headers: texts(headers) };
+  const web = { kind: "websocket" as const, url: typeof url === "string" ? url : "", headers: textsOf(headers) };
   return [...literalSecrets(program), ...literalSecrets(web)];
 }
 
