@@ -1,5 +1,5 @@
 // The shape that ../shared/peer/schema-fidelity.mjs asks for.
-import { toModelSchema as view } from "../src/catalog/modelSchema.js";
+import { toModelSchema as view } from "../src/catalog/schema/modelSchema.js";
 import { readTool } from "../src/catalog/toolEntry.js";
 
 /** The schema the model sees of a raw tool. */

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 
 import Table from "cli-table3";
 
-import { SearchIndex } from "../src/catalog/searchIndex.js";
+import { SearchIndex } from "../src/catalog/search/searchIndex.js";
 import { baselines, ours, type Method } from "./searchBaselines.js";
 import { DATA, keyOf, loadSets, readLines, score, type CatalogTool, type Query, type QuerySet } from "./searchSets.js";
 import { quantile } from "./report.js";

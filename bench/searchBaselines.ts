@@ -1,9 +1,9 @@
 import MiniSearch from "minisearch";
 import winkBm25 from "wink-bm25-text-search";
 
-import { SearchIndex } from "../src/catalog/searchIndex.js";
-import { searchFields } from "../src/catalog/searchFields.js";
-import { tokenize, wordsOf } from "../src/catalog/tokenize.js";
+import { SearchIndex } from "../src/catalog/search/searchIndex.js";
+import { searchFields } from "../src/catalog/search/searchFields.js";
+import { tokenize, wordsOf } from "../src/catalog/search/tokenize.js";
 import { keyOf, type CatalogTool } from "./searchSets.js";
 
 /** A way of searching: builds an index of a catalog, answers with keys, best first. */

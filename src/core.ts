@@ -1,9 +1,9 @@
 export { DEFAULTS } from "./config/defaults.js";
 export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
-export type { ConsentRequest, ConsentStore, HostLookup, OnConsent, ResolvedAddress } from "./config/guardSettings.js";
-export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore, SnapshotStore } from "./config/hubSchema.js";
-export { loadMcpConfig } from "./config/loadMcpConfig.js";
+export type { ConsentRequest, ConsentStore, HostLookup, OnConsent, ResolvedAddress } from "./config/securityOptions.js";
+export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore, SnapshotStore } from "./config/hubOptions.js";
+export { loadMcpConfig } from "./config/mcpJson.js";
 export type {
   DecisionKind,
   McpRunContext,
@@ -14,28 +14,28 @@ export type {
   PolicyRequest,
   ToolClass,
   ToolOverride,
-} from "./config/policySchema.js";
-export type { McpServerEntry, WrappedServerEntry } from "./config/serverSchema.js";
+} from "./config/policyOptions.js";
+export type { McpServerEntry, WrappedServerEntry } from "./config/serverOptions.js";
 export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
-export type { GatedTool, McpToolMetadata } from "./catalog/gatedTool.js";
-export type { ToolChange } from "./catalog/toolPins.js";
+export type { GatedTool, McpToolMetadata } from "./call/gatedTool.js";
+export type { ToolChange } from "./catalog/fingerprints.js";
 export type { ToolField } from "./catalog/toolText.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { McpStreamEvent } from "./call/runStream.js";
-export type { ConsentRecord, McpConsents } from "./connect/consents.js";
-export type { WrappableClient } from "./connect/openWrapped.js";
+export type { ConsentRecord, McpConsents } from "./connect/stdio/consents.js";
+export type { WrappableClient } from "./connect/open/wrapped.js";
 export type { ConnectReport } from "./connect/pool.js";
 export type { ServerStatus } from "./connect/status.js";
 export type { ViewOptions } from "./disclose/view.js";
 export * from "./errors.js";
 export type { ConnectionState, McpEventName, McpEvents, RunOrigin, WarningCode } from "./events.js";
-export { McpHub, type FoundTool } from "./hub.js";
-export type { ArgumentCompletion, CompletionReference, OperationOptions } from "./hubOperations.js";
+export { McpHub, type FoundTool } from "./hub/mcpHub.js";
+export type { ArgumentCompletion, CompletionReference, OperationOptions } from "./hub/hubOperations.js";
 export type { PromptArgument } from "./input/commandLine.js";
 export type { McpCommand } from "./input/commands.js";
 export { commandOriginOf, type McpCommandOrigin } from "./input/typed.js";
-export { previewContext, type ContextPreview } from "./previewContext.js";
+export { previewContext, type ContextPreview } from "./agent/previewContext.js";
 export { mcpStateSchema, type CachedMcpResource, type McpActivation, type McpThreadState, type Promotion } from "./state.js";

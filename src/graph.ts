@@ -1,5 +1,5 @@
 export * from "./core.js";
-export type { ModelRequest, RequestTool } from "./modelRequest.js";
-export { createMcpGraph, McpGraphSchema, type McpGraphOptions } from "./graph/createMcpGraph.js";
-export { createMcpNodes, type McpGraphState, type McpGraphUpdate, type McpNodes, type McpNodesOptions } from "./graph/nodes.js";
-export { mcpAnnotation, mcpStateFields } from "./graph/state.js";
+export type { ModelRequest, RequestTool } from "./agent/modelRequest.js";
+export { createMcpGraph, McpGraphSchema, type McpGraphOptions } from "./faces/graph/createMcpGraph.js";
+export { createMcpNodes, type McpGraphState, type McpGraphUpdate, type McpNodes, type McpNodesOptions } from "./faces/graph/nodes.js";
+export { mcpAnnotation, mcpStateFields } from "./faces/graph/state.js";

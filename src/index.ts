@@ -1,2 +1,2 @@
 export * from "./core.js";
-export { mcpMiddleware } from "./middleware/mcpMiddleware.js";
+export { mcpMiddleware } from "./faces/mcpMiddleware.js";

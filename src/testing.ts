@@ -1,10 +1,10 @@
 export * from "./core.js";
-export type { McpTestAnswer, McpTestCall, McpTestValue } from "./testing/answers.js";
+export type { McpTestAnswer, McpTestCall, McpTestValue } from "./faces/testing/answers.js";
 export {
   createMcpTestHub,
   McpTestHub,
   type McpTestHubCall,
   type McpTestHubOptions,
   type McpTestServerEntry,
-} from "./testing/createMcpTestHub.js";
-export { recordMcpServers, type McpRecording, type RecordedTool } from "./testing/recording.js";
+} from "./faces/testing/createMcpTestHub.js";
+export { recordMcpServers, type McpRecording, type RecordedTool } from "./faces/testing/recording.js";

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { loadMcpTools } from "@langchain/mcp-adapters";
 
-import { checkArguments } from "../../src/catalog/checkArguments.js";
-import { toModelSchema } from "../../src/catalog/modelSchema.js";
-import { PROFILES } from "../../src/catalog/profiles.js";
-import { repairArguments } from "../../src/catalog/repairArguments.js";
+import { checkArguments } from "../../src/catalog/schema/checkArguments.js";
+import { toModelSchema } from "../../src/catalog/schema/modelSchema.js";
+import { PROFILES } from "../../src/catalog/schema/profiles.js";
+import { repairArguments } from "../../src/catalog/schema/repairArguments.js";
 import { readTool, toolEntry, type ToolEntry } from "../../src/catalog/toolEntry.js";
 import { toolViolations } from "../../tests/support/providerRules.js";
 import { loadRecordings, RECORDINGS } from "../recorded.js";

@@ -1,7 +1,7 @@
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
 import { McpHub, type PolicyOptions } from "../../src/core.js";
-import { Disclosure } from "../../src/disclosure.js";
+import { Disclosure } from "../../src/agent/mcpAgent.js";
 import { mergeActivation, EMPTY_ACTIVATION, type McpStateUpdate, type McpThreadState } from "../../src/state.js";
 import { serveRecordings, type Recording } from "../recorded.js";
 import { limitRow, quantile, type Row } from "../report.js";

@@ -4,7 +4,7 @@ import { getCurrentTaskInput } from "@langchain/langgraph";
 import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import { textsOf } from "../config/isRecord.js";
+import { textsOf } from "../text/isRecord.js";
 import type { AdapterCallbacks } from "../config/settings.js";
 import type { HubEvents } from "../events.js";
 import type { CallRequest } from "./gate.js";

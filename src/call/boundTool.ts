@@ -1,12 +1,12 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 
-import { GatedTool, type GatedToolParts, type McpToolMetadata } from "../catalog/gatedTool.js";
-import { toModelSchema } from "../catalog/modelSchema.js";
-import type { SchemaProfile } from "../catalog/profiles.js";
-import { cut, removeInvisible } from "../catalog/text.js";
+import { GatedTool, type GatedToolParts, type McpToolMetadata } from "./gatedTool.js";
+import { toModelSchema } from "../catalog/schema/modelSchema.js";
+import type { SchemaProfile } from "../catalog/schema/profiles.js";
+import { cut, removeInvisible } from "../text/clean.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import type { McpRunContext } from "../config/policySchema.js";
+import type { McpRunContext } from "../config/policyOptions.js";
 import type { ServerSettings } from "../config/settings.js";
 import { McpMiddlewareError } from "../errors.js";
 import type { RunOrigin } from "../events.js";

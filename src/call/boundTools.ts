@@ -1,5 +1,5 @@
-import type { GatedTool, GatedToolParts } from "../catalog/gatedTool.js";
-import { PROFILES, type SchemaProfile } from "../catalog/profiles.js";
+import type { GatedTool, GatedToolParts } from "./gatedTool.js";
+import { PROFILES, type SchemaProfile } from "../catalog/schema/profiles.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { ServerSettings } from "../config/settings.js";
 import { boundTool, runCall } from "./boundTool.js";

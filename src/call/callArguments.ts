@@ -1,8 +1,8 @@
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 
-import { checkArguments, describeParameters } from "../catalog/checkArguments.js";
-import { withOwnKeys } from "../catalog/legalKeys.js";
-import { repairArguments } from "../catalog/repairArguments.js";
+import { checkArguments, describeParameters } from "../catalog/schema/checkArguments.js";
+import { withOwnKeys } from "../catalog/schema/legalKeys.js";
+import { repairArguments } from "../catalog/schema/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import { McpProtocolError, messageOf } from "../errors.js";
 import type { Operation } from "../policy/operation.js";

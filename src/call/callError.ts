@@ -1,9 +1,9 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 
-import { cut } from "../catalog/text.js";
+import { cut } from "../text/clean.js";
 import { classifyFailure } from "../connect/failures.js";
 import { maskValue } from "../connect/maskValue.js";
-import type { Session } from "../connect/session.js";
+import type { Session } from "../connect/peer.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
 
 /** A request that failed, for the message. */

@@ -1,5 +1,5 @@
-import { isRecord } from "../config/isRecord.js";
-import { oneLine } from "../catalog/text.js";
+import { isRecord } from "../text/isRecord.js";
+import { oneLine } from "../text/clean.js";
 import type { ImageBlock } from "./result.js";
 
 /** What of a content block goes to the model. */

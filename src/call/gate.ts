@@ -5,14 +5,14 @@ import type { ProgressCallback } from "@modelcontextprotocol/sdk/shared/protocol
 import * as z from "zod";
 
 import type { Catalog } from "../catalog/catalog.js";
-import { cut } from "../catalog/text.js";
-import { withinMs } from "../connect/withinMs.js";
-import { repairArguments } from "../catalog/repairArguments.js";
+import { cut } from "../text/clean.js";
+import { withinMs } from "../text/withinMs.js";
+import { repairArguments } from "../catalog/schema/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import { withCallHeaders } from "../connect/callHeaders.js";
+import { withCallHeaders } from "../connect/http/callHeaders.js";
 import type { Connection } from "../connect/connection.js";
-import { rejectOnAbort } from "../connect/abort.js";
+import { rejectOnAbort } from "../text/abort.js";
 import { McpNotFoundError, messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
 import type { Operation } from "../policy/operation.js";

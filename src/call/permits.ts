@@ -1,10 +1,10 @@
 import type { OnAsk } from "../config/askSchema.js";
-import type { McpRunContext } from "../config/policySchema.js";
+import type { McpRunContext } from "../config/policyOptions.js";
 import { McpPolicyError, messageOf } from "../errors.js";
 import type { HubEvents, RunOrigin } from "../events.js";
-import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../policy/asking.js";
+import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../ask/request.js";
 import { permissionOf, targetOf, type Operation } from "../policy/operation.js";
-import type { ToolPins } from "../catalog/toolPins.js";
+import type { ToolPins } from "../catalog/fingerprints.js";
 import { moreRestrictive, type Decision, type Policy } from "../policy/policy.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 

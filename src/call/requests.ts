@@ -1,9 +1,9 @@
 import * as z from "zod";
 
-import { rejectOnAbort } from "../connect/abort.js";
-import type { RawList } from "../connect/listPages.js";
-import type { SideKey } from "../connect/sideLists.js";
-import type { Session } from "../connect/session.js";
+import { rejectOnAbort } from "../text/abort.js";
+import type { RawList } from "../connect/lists/listPages.js";
+import type { SideKey } from "../connect/lists/sideLists.js";
+import type { Session } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
 import { callError, type FailedRequest } from "./callError.js";

@@ -1,5 +1,5 @@
-import { isRecord } from "../config/isRecord.js";
-import { cut, oneLine, removeInvisible } from "../catalog/text.js";
+import { isRecord } from "../text/isRecord.js";
+import { cut, oneLine, removeInvisible } from "../text/clean.js";
 import type { McpErrorCode } from "../errors.js";
 import { readBlock } from "./contentBlock.js";
 

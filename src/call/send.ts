@@ -1,6 +1,6 @@
-import { linkSignal } from "../connect/abort.js";
+import { linkSignal } from "../text/abort.js";
 import type { Connection } from "../connect/connection.js";
-import type { Session } from "../connect/session.js";
+import type { Session } from "../connect/peer.js";
 import { callError, type FailedRequest } from "./callError.js";
 
 /**

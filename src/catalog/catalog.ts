@@ -3,12 +3,12 @@ import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import type { ServerInfo } from "../connect/session.js";
-import { diffTools, joinDiffs, type CatalogDiff } from "./diff.js";
-import { digest } from "./hash.js";
+import type { ServerInfo } from "../connect/peer.js";
+import { diffTools, joinDiffs, type CatalogDiff } from "./changes.js";
+import { digest } from "../text/hash.js";
 import { boundName, longName, nameTool } from "./names.js";
-import { searchFields } from "./searchFields.js";
-import { SearchIndex } from "./searchIndex.js";
+import { searchFields } from "./search/searchFields.js";
+import { SearchIndex } from "./search/searchIndex.js";
 import { toolEntry, type RawTool, type ToolEntry } from "./toolEntry.js";
 
 /** What one server said about itself, as listed last. */

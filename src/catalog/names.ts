@@ -1,4 +1,4 @@
-import { digest } from "./hash.js";
+import { digest } from "../text/hash.js";
 
 /** The longest name that every provider of models takes. */
 export const MAX_BOUND_NAME_CHARS = 64;

@@ -1,10 +1,10 @@
-import { isRecord } from "../config/isRecord.js";
-import type { KeptStore } from "../config/keptStore.js";
+import { isRecord } from "../text/isRecord.js";
+import type { KeptStore } from "../config/store.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerSnapshot } from "./catalog.js";
-import { digest } from "./hash.js";
+import { digest } from "../text/hash.js";
 import { readTool } from "./toolEntry.js";
-import { withinMs } from "../connect/withinMs.js";
+import { withinMs } from "../text/withinMs.js";
 
 const STORE_WAIT_MS = 2_000;
 const VERSION = 1;

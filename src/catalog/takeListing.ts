@@ -3,7 +3,7 @@ import type { ServerSettings } from "../config/settings.js";
 import type { Listing } from "../connect/connection.js";
 import type { HubEvents } from "../events.js";
 import type { Catalog } from "./catalog.js";
-import type { ToolPins } from "./toolPins.js";
+import type { ToolPins } from "./fingerprints.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
 /**

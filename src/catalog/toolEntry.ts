@@ -1,5 +1,5 @@
-import { isRecord } from "../config/isRecord.js";
-import { digest } from "./hash.js";
+import { isRecord } from "../text/isRecord.js";
+import { digest } from "../text/hash.js";
 
 /** The protocol asks for 128. */
 const MAX_NAME_CHARS = 1_000;

@@ -2,7 +2,7 @@ import { createTwoFilesPatch } from "diff";
 
 import stringify from "safe-stable-stringify";
 
-import { cut, removeInvisible } from "./text.js";
+import { cut, removeInvisible } from "../text/clean.js";
 import type { RawTool } from "./toolEntry.js";
 
 /** What of a tool can change. */

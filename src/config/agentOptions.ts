@@ -2,8 +2,8 @@ import type { HumanMessage } from "@langchain/core/messages";
 import * as z from "zod";
 
 import { onAskSchema } from "./askSchema.js";
-import { globsSchema } from "./globs.js";
-import { budgetShape } from "./hubSchema.js";
+import { globsSchema } from "../text/globs.js";
+import { budgetShape } from "./hubOptions.js";
 import { parseOptions } from "./parseOptions.js";
 
 /** How tools reach the model that are not pinned; see the option `strategy`. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-import type { McpRunContext, ToolClass } from "./policySchema.js";
+import type { McpRunContext, ToolClass } from "./policyOptions.js";
 
 /** One call that waits for a person, in the shape of LangChain's human-in-the-loop requests with what MCP adds. */
 export interface ActionRequest {

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
-import { nearest } from "./nearest.js";
+import { nearest } from "../text/nearest.js";
 
 /**
  * Checks an options object against its schema.

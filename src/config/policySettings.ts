@@ -1,6 +1,6 @@
 import type * as z from "zod";
 
-import type { governShape, PermissionTier, ToolOverride } from "./policySchema.js";
+import type { governShape, PermissionTier, ToolOverride } from "./policyOptions.js";
 
 /** Who may do what with one server: complete settings. */
 export interface GovernSettings {

@@ -3,7 +3,7 @@ import type * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
 import { DEFAULTS } from "./defaults.js";
-import { matchGlobs } from "./globs.js";
+import { matchGlobs } from "../text/globs.js";
 import {
   consentSettings,
   toolPinSettings,
@@ -11,7 +11,7 @@ import {
   type ConsentSettings,
   type ToolPinSettings,
   type UrlGuardSettings,
-} from "./guardSettings.js";
+} from "./securityOptions.js";
 import {
   hubOptionsSchema,
   wrapOptionsSchema,
@@ -20,12 +20,12 @@ import {
   type Rerank,
   type ResultStore,
   type SnapshotStore,
-} from "./hubSchema.js";
-import { nearest } from "./nearest.js";
-import type { PolicyOptions } from "./policySchema.js";
+} from "./hubOptions.js";
+import { nearest } from "../text/nearest.js";
+import type { PolicyOptions } from "./policyOptions.js";
 import { governSettings, isGoverned, type GovernSettings } from "./policySettings.js";
 import { parseOptions } from "./parseOptions.js";
-import type { serverEntrySchema, McpServerEntry, WrappedServerEntry } from "./serverSchema.js";
+import type { serverEntrySchema, McpServerEntry, WrappedServerEntry } from "./serverOptions.js";
 import { transportSettings, type TransportSettings } from "./transport.js";
 import { environmentResolver, type SecretResolver } from "./variables.js";
 

@@ -4,7 +4,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
-import type { serverEntrySchema } from "./serverSchema.js";
+import type { serverEntrySchema } from "./serverOptions.js";
 
 /** How a managed server is reached. Variables are not yet filled in. */
 export type TransportSettings =

@@ -3,7 +3,7 @@ import * as z from "zod";
 
 import type { ReopenSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
-import { linkSignal, rejectOnAbort } from "./abort.js";
+import { linkSignal, rejectOnAbort } from "../text/abort.js";
 import type { BreakerSettings } from "./breaker.js";
 import {
   closedError,
@@ -15,14 +15,14 @@ import {
   openedAnewError,
 } from "./connectionErrors.js";
 import type { State } from "./connectionState.js";
-import { listPages, type ListKey, type RawList } from "./listPages.js";
+import { listPages, type ListKey, type RawList } from "./lists/listPages.js";
 import { maskValue } from "./maskValue.js";
-import { ListWatch } from "./listWatch.js";
-import { SideLists, type ListDiff, type SideKey } from "./sideLists.js";
-import { Subscriptions, type SubscriptionMethod } from "./subscriptions.js";
-import { reopenSeries } from "./reopening.js";
-import type { OpenSession, ServerInfo, Session } from "./session.js";
-import { Traffic } from "./traffic.js";
+import { ListWatch } from "./lists/listWatch.js";
+import { SideLists, type ListDiff, type SideKey } from "./lists/sideLists.js";
+import { Subscriptions, type SubscriptionMethod } from "./lists/subscriptions.js";
+import { reopenSeries } from "./reconnect.js";
+import type { OpenSession, ServerInfo, Session } from "./peer.js";
+import { Traffic } from "./requests.js";
 
 /** The tools a server listed, raw, with what it said in the handshake. */
 export interface Listing extends RawList {

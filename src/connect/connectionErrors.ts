@@ -2,7 +2,7 @@ import type { ServerSettings } from "../config/settings.js";
 import { McpConnectionError, messageOf, type McpMiddlewareError } from "../errors.js";
 import type { State } from "./connectionState.js";
 import { maskValue } from "./maskValue.js";
-import type { Session } from "./session.js";
+import type { Session } from "./peer.js";
 
 /** The connection was there and is gone. @param remedy - What happens next, or what to do. */
 export function lostError(serverName: string, session: Session, reason: string | undefined, remedy: string): McpConnectionError {

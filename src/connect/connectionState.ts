@@ -1,5 +1,5 @@
 import type { McpMiddlewareError } from "../errors.js";
-import type { Session } from "./session.js";
+import type { Session } from "./peer.js";
 
 /** An opening that is under way. */
 export interface Opening {

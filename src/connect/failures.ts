@@ -4,7 +4,7 @@ import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { McpMiddlewareError, messageOf } from "../errors.js";
-import type { Session } from "./session.js";
+import type { Session } from "./peer.js";
 
 /** What a failed request says about the connection. */
 export type Failure =

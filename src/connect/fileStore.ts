@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 
 import pLimit, { type LimitFunction } from "p-limit";
 
-import type { KeptStore } from "../config/keptStore.js";
+import type { KeptStore } from "../config/store.js";
 
 /** One writer at a time for each file, whichever hub writes. */
 const locks = new Map<string, LimitFunction>();

@@ -3,11 +3,11 @@ import pLimit from "p-limit";
 import { DEFAULTS } from "../config/defaults.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { McpNotFoundError, type McpMiddlewareError } from "../errors.js";
-import { within } from "./abort.js";
+import { within } from "../text/abort.js";
 import { Connection, type Listing } from "./connection.js";
 import type { State } from "./connectionState.js";
-import type { OpenSession } from "./session.js";
-import type { ListDiff, SideKey } from "./sideLists.js";
+import type { OpenSession } from "./peer.js";
+import type { ListDiff, SideKey } from "./lists/sideLists.js";
 
 /** What `connect()` of a hub achieved. */
 export interface ConnectReport {

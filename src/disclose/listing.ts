@@ -1,6 +1,6 @@
 import type { Strategy } from "../config/agentOptions.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import { cut, oneLine } from "../catalog/text.js";
+import { cut, oneLine } from "../text/clean.js";
 
 /** One server as the listing shows it. Texts are untrusted. */
 export interface ListedServer {

@@ -1,8 +1,8 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
-import type { CatalogDiff } from "../catalog/diff.js";
-import { oneLine } from "../catalog/text.js";
+import type { CatalogDiff } from "../catalog/changes.js";
+import { oneLine } from "../text/clean.js";
 import type { Strategy } from "../config/agentOptions.js";
 import type { Note } from "../state.js";
 import { searchName } from "./listing.js";

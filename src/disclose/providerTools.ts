@@ -1,4 +1,4 @@
-import type { GatedTool } from "../catalog/gatedTool.js";
+import type { GatedTool } from "../call/gatedTool.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
 

@@ -1,8 +1,8 @@
 import type { Strategy } from "../config/agentOptions.js";
-import { isRecord } from "../config/isRecord.js";
-import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/searchTools.js";
-import { schemaText } from "../catalog/schemaText.js";
-import { cut, oneLine } from "../catalog/text.js";
+import { isRecord } from "../text/isRecord.js";
+import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/search/searchTools.js";
+import { schemaText } from "../catalog/schema/schemaText.js";
+import { cut, oneLine } from "../text/clean.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
 

@@ -1,7 +1,7 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { HumanMessage } from "@langchain/core/messages";
 
-import type { CatalogDiff } from "../catalog/diff.js";
+import type { CatalogDiff } from "../catalog/changes.js";
 import { nameTool } from "../catalog/names.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { Strategy } from "../config/agentOptions.js";

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 
 import type { Catalog } from "../catalog/catalog.js";
-import { matchGlobs } from "../config/globs.js";
-import type { McpRunContext } from "../config/policySchema.js";
+import { matchGlobs } from "../text/globs.js";
+import type { McpRunContext } from "../config/policyOptions.js";
 import type { ServerSettings } from "../config/settings.js";
 import type { Policy } from "../policy/policy.js";
 import { SharedView, View, type SeenTool, type Sight, type StateOf, type ViewOptions } from "./view.js";

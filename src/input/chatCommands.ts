@@ -1,5 +1,5 @@
-import { oneLine } from "../catalog/text.js";
-import { nearest } from "../config/nearest.js";
+import { oneLine } from "../text/clean.js";
+import { nearest } from "../text/nearest.js";
 import type { View } from "../disclose/view.js";
 
 /** What a person can do by `/mcp`; see the option `chatCommands`. */

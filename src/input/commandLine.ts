@@ -1,4 +1,4 @@
-import { nearest } from "../config/nearest.js";
+import { nearest } from "../text/nearest.js";
 
 /** An argument that a prompt declares. */
 export interface PromptArgument {

@@ -1,6 +1,6 @@
 import type { HumanMessage } from "@langchain/core/messages";
 
-import { oneLine } from "../catalog/text.js";
+import { oneLine } from "../text/clean.js";
 import type { View } from "../disclose/view.js";
 import type { Asker } from "../call/permits.js";
 import { readCommandLine, usageOf } from "./commandLine.js";

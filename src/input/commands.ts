@@ -1,5 +1,5 @@
-import { nearestOf } from "../config/nearest.js";
-import { isRecord } from "../config/isRecord.js";
+import { nearestOf } from "../text/nearest.js";
+import { isRecord } from "../text/isRecord.js";
 import type { Asker, Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import type { View } from "../disclose/view.js";

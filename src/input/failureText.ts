@@ -1,4 +1,4 @@
-import { oneLine } from "../catalog/text.js";
+import { oneLine } from "../text/clean.js";
 import {
   McpAuthRequiredError,
   McpConnectionError,

@@ -1,7 +1,7 @@
 import { HumanMessage, type BaseMessage } from "@langchain/core/messages";
 
 import { mention } from "../call/contentBlock.js";
-import type { ResultPlacement } from "../call/requestMessages.js";
+import type { ResultPlacement } from "../agent/requestMessages.js";
 import type { ThreadResource } from "../state.js";
 
 /** Where the resources of a thread stand in a request. */

@@ -1,9 +1,9 @@
 import { AIMessage, HumanMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
 
 import { readBlock } from "../call/contentBlock.js";
-import { fairShare } from "../call/requestMessages.js";
+import { fairShare } from "../agent/requestMessages.js";
 import { cutMiddle, defang, type ImageBlock } from "../call/result.js";
-import { isRecord } from "../config/isRecord.js";
+import { isRecord } from "../text/isRecord.js";
 import { attachmentsOf, COMMAND_ORIGIN, textsOf, type McpCommandOrigin } from "./typed.js";
 import { MAX_IMAGE_CHARS, MAX_IMAGES } from "./resourceContents.js";
 

@@ -2,8 +2,8 @@ import { setMaxListeners } from "node:events";
 
 import type { Asker } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
-import { oneLine } from "../catalog/text.js";
-import { linkSignal } from "../connect/abort.js";
+import { oneLine } from "../text/clean.js";
+import { linkSignal } from "../text/abort.js";
 import { McpConnectionError, McpPolicyError } from "../errors.js";
 import { failureText } from "./failureText.js";
 import { excerptOf, type ResourceExcerpt } from "./resourceContents.js";

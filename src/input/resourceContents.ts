@@ -1,8 +1,8 @@
 import { readBinary } from "../call/contentBlock.js";
-import { fairShare } from "../call/requestMessages.js";
+import { fairShare } from "../agent/requestMessages.js";
 import { cutMiddle, cutNotice, defang } from "../call/result.js";
-import { cut, oneLine } from "../catalog/text.js";
-import { isRecord } from "../config/isRecord.js";
+import { cut, oneLine } from "../text/clean.js";
+import { isRecord } from "../text/isRecord.js";
 
 /** What is kept of a resource that was read: as much of its text as can be shown, and its images. */
 export interface ResourceExcerpt {

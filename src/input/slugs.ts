@@ -1,4 +1,4 @@
-import { digest } from "../catalog/hash.js";
+import { digest } from "../text/hash.js";
 
 const HASH_CHARS = 8;
 

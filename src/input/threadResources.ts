@@ -1,4 +1,4 @@
-import { fairShare } from "../call/requestMessages.js";
+import { fairShare } from "../agent/requestMessages.js";
 import type { View } from "../disclose/view.js";
 import type { CachedMcpResource, ThreadResource } from "../state.js";
 import type { Reading, WantedResource } from "./readMentions.js";

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 
-import { askPeople, type AskingParts } from "../call/askPeople.js";
+import { askPeople, type AskingParts } from "../ask/people.js";
 import { approvalOf, askedCall, type Asker, type Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
-import { oneLine } from "../catalog/text.js";
+import { oneLine } from "../text/clean.js";
 import type { ServerSettings } from "../config/settings.js";
 import type { View } from "../disclose/view.js";
 import { messageOf } from "../errors.js";

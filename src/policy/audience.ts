@@ -1,5 +1,5 @@
-import { matchGlobs } from "../config/globs.js";
-import type { McpRunContext } from "../config/policySchema.js";
+import { matchGlobs } from "../text/globs.js";
+import type { McpRunContext } from "../config/policyOptions.js";
 
 /** What of a run's context decides about what can be seen. Equal keys mean equal answers. */
 export interface Audience {

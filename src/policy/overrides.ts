@@ -1,4 +1,4 @@
-import { matchGlob } from "../config/globs.js";
+import { matchGlob } from "../text/globs.js";
 import {
   CLASSES,
   DECISIONS,
@@ -6,7 +6,7 @@ import {
   type PermissionTier,
   type ToolClass,
   type ToolOverride,
-} from "../config/policySchema.js";
+} from "../config/policyOptions.js";
 import { decideTier } from "./tiers.js";
 
 /** What overrides say about one tool. */

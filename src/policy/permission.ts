@@ -1,5 +1,5 @@
-import { matchGlob } from "../config/globs.js";
-import { nearest } from "../config/nearest.js";
+import { matchGlob } from "../text/globs.js";
+import { nearest } from "../text/nearest.js";
 import { McpConfigError } from "../errors.js";
 import { OPERATION_KINDS, type Operation } from "./operation.js";
 

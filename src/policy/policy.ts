@@ -1,4 +1,4 @@
-import { digest } from "../catalog/hash.js";
+import { digest } from "../text/hash.js";
 import type { ToolAnnotations } from "../catalog/toolEntry.js";
 import {
   DECISIONS,
@@ -9,7 +9,7 @@ import {
   type PolicyOptions,
   type PolicyRules,
   type ToolClass,
-} from "../config/policySchema.js";
+} from "../config/policyOptions.js";
 import type { GovernSettings } from "../config/policySettings.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";

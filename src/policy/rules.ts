@@ -1,4 +1,4 @@
-import { DECISIONS, type DecisionKind, type PolicyRules } from "../config/policySchema.js";
+import { DECISIONS, type DecisionKind, type PolicyRules } from "../config/policyOptions.js";
 import { McpConfigError } from "../errors.js";
 import type { Operation } from "./operation.js";
 import { parsePermission, type PermissionPattern } from "./permission.js";

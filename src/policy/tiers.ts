@@ -1,4 +1,4 @@
-import type { DecisionKind, PermissionTier, ToolClass } from "../config/policySchema.js";
+import type { DecisionKind, PermissionTier, ToolClass } from "../config/policyOptions.js";
 import type { ToolAnnotations } from "../catalog/toolEntry.js";
 
 const TIER_DECISIONS: Readonly<Record<PermissionTier, Readonly<Record<ToolClass, DecisionKind>>>> = {

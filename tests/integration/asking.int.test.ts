@@ -5,7 +5,7 @@ import { createMiddleware, humanInTheLoopMiddleware, type AgentMiddleware } from
 import * as z from "zod";
 
 import type { McpEvents, McpHub, PolicyFunction } from "../../src/index.js";
-import { argumentsDigest } from "../../src/policy/asking.js";
+import { argumentsDigest } from "../../src/ask/request.js";
 import { calling } from "../support/agents.js";
 import { governed, RULES, threadOf, type Governed } from "../support/governed.js";
 

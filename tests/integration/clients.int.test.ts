@@ -3,7 +3,7 @@ import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { createAgent } from "langchain";
 
 import { loadRecordings, serveRecordings } from "../../bench/recorded.js";
-import { profileOf } from "../../src/catalog/profiles.js";
+import { profileOf } from "../../src/catalog/schema/profiles.js";
 import { McpHub, mcpMiddleware, previewContext } from "../../src/index.js";
 import { serveModel, WIRES, type ModelServer } from "../support/modelServer.js";
 import { messageViolations, toolsOf, toolViolations } from "../support/providerRules.js";

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 
 import { McpHub, type McpEvents } from "../../src/core.js";
-import { childEnvironment } from "../../src/connect/stdioTransport.js";
+import { childEnvironment } from "../../src/connect/stdio/stdioTransport.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { stdioFixture, until } from "../support/servers.js";
 

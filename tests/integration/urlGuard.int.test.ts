@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 
 import { McpHub, type McpHubOptions } from "../../src/core.js";
-import type { HostLookup } from "../../src/config/guardSettings.js";
+import type { HostLookup } from "../../src/config/securityOptions.js";
 import { serving } from "../support/serving.js";
 import { serveWebSocket } from "../fixtures/servers/webSocket.mjs";
 

@@ -1,11 +1,11 @@
 import { Catalog } from "../../src/catalog/catalog.js";
 import { readTool, type RawTool } from "../../src/catalog/toolEntry.js";
-import type { McpHubOptions } from "../../src/config/hubSchema.js";
+import type { McpHubOptions } from "../../src/config/hubOptions.js";
 import { resolveHubOptions } from "../../src/config/settings.js";
 import type { View, ViewOptions } from "../../src/disclose/view.js";
 import { Views } from "../../src/disclose/views.js";
 import type { ConnectionState } from "../../src/events.js";
-import type { McpRunContext } from "../../src/config/policySchema.js";
+import type { McpRunContext } from "../../src/config/policyOptions.js";
 import { Policy } from "../../src/policy/policy.js";
 
 /** A tool in short: its name, or its definition. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 
 import { errorTextForModel } from "../../src/call/errorText.js";
 import { toOutcome } from "../../src/call/result.js";
-import { oneLine, removeInvisible } from "../../src/catalog/text.js";
+import { oneLine, removeInvisible } from "../../src/text/clean.js";
 import { renderNote } from "../../src/disclose/notes.js";
 import { McpConnectionError, McpProtocolError } from "../../src/errors.js";
 import { failureText } from "../../src/input/failureText.js";

@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
 
-import { toRequestMessages } from "../../../src/call/requestMessages.js";
+import { toRequestMessages } from "../../../src/agent/requestMessages.js";
 
 const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
 const artifact = { serverName: "s", toolName: "t", durationMs: 1, isError: false, blocks: [] };

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 
-import { checkArguments, describeParameters } from "../../../src/catalog/checkArguments.js";
-import { toModelSchema } from "../../../src/catalog/modelSchema.js";
-import { repairArguments } from "../../../src/catalog/repairArguments.js";
-import { dereference, resolvePointer } from "../../../src/catalog/schemaWalk.js";
+import { checkArguments, describeParameters } from "../../../src/catalog/schema/checkArguments.js";
+import { toModelSchema } from "../../../src/catalog/schema/modelSchema.js";
+import { repairArguments } from "../../../src/catalog/schema/repairArguments.js";
+import { dereference, resolvePointer } from "../../../src/catalog/schema/schemaWalk.js";
 
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 let hashes = 0;

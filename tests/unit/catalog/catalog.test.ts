@@ -1,8 +1,8 @@
 import fc from "fast-check";
 
-import { diffTools, joinDiffs } from "../../../src/catalog/diff.js";
+import { diffTools, joinDiffs } from "../../../src/catalog/changes.js";
 import { boundName } from "../../../src/catalog/names.js";
-import { cut, escapeTags, oneLine, removeInvisible } from "../../../src/catalog/text.js";
+import { cut, escapeTags, oneLine, removeInvisible } from "../../../src/text/clean.js";
 import { readTool } from "../../../src/catalog/toolEntry.js";
 import { catalogOf } from "../../support/catalogs.js";
 

@@ -1,11 +1,11 @@
 import { Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 
-import { checkArguments } from "../../../src/catalog/checkArguments.js";
-import { withLegalKeys, withOwnKeys } from "../../../src/catalog/legalKeys.js";
-import { toModelSchema } from "../../../src/catalog/modelSchema.js";
-import { PROFILES, profileOf } from "../../../src/catalog/profiles.js";
-import { repairArguments } from "../../../src/catalog/repairArguments.js";
+import { checkArguments } from "../../../src/catalog/schema/checkArguments.js";
+import { withLegalKeys, withOwnKeys } from "../../../src/catalog/schema/legalKeys.js";
+import { toModelSchema } from "../../../src/catalog/schema/modelSchema.js";
+import { PROFILES, profileOf } from "../../../src/catalog/schema/profiles.js";
+import { repairArguments } from "../../../src/catalog/schema/repairArguments.js";
 import type { JsonSchema } from "../../../src/catalog/toolEntry.js";
 import { toolViolations } from "../../support/providerRules.js";
 

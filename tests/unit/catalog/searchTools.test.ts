@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
-import { nearestNames, searchTools } from "../../../src/catalog/searchTools.js";
-import { tokenize } from "../../../src/catalog/tokenize.js";
+import { nearestNames, searchTools } from "../../../src/catalog/search/searchTools.js";
+import { tokenize } from "../../../src/catalog/search/tokenize.js";
 import { catalogOf, type ToolInShort } from "../../support/catalogs.js";
 
 const find = (servers: Record<string, readonly ToolInShort[]>, query: string, limit = 5): string[] =>

@@ -2,8 +2,8 @@ import { Embeddings } from "@langchain/core/embeddings";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 
-import { ToolSearch } from "../../../src/catalog/toolSearch.js";
-import { searchTools } from "../../../src/catalog/searchTools.js";
+import { ToolSearch } from "../../../src/catalog/search/toolSearch.js";
+import { searchTools } from "../../../src/catalog/search/searchTools.js";
 import { catalogOf, type ToolInShort } from "../../support/catalogs.js";
 
 /** A model that knows that three words mean the same, and counts what it is asked. */

@@ -2,9 +2,9 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { matchGlobs } from "../../../src/config/globs.js";
-import { loadMcpConfig, parseMcpConfig } from "../../../src/config/loadMcpConfig.js";
-import { nearest } from "../../../src/config/nearest.js";
+import { matchGlobs } from "../../../src/text/globs.js";
+import { loadMcpConfig, parseMcpConfig } from "../../../src/config/mcpJson.js";
+import { nearest } from "../../../src/text/nearest.js";
 import { expandVariables, maskSecrets } from "../../../src/config/variables.js";
 
 const a = { command: "node", args: ["a.js"] };

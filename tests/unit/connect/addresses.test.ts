@@ -1,4 +1,4 @@
-import { addressKind, isInRange } from "../../../src/connect/addresses.js";
+import { addressKind, isInRange } from "../../../src/connect/http/addresses.js";
 
 describe("addressKind", () => {
   it.each([

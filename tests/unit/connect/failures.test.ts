@@ -4,8 +4,8 @@ import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamable
 import { McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { classifyFailure, mayRepeat, UNANSWERED, type Failure } from "../../../src/connect/failures.js";
-import { connectionFetch, type FetchEvents } from "../../../src/connect/httpFetch.js";
-import type { Session } from "../../../src/connect/session.js";
+import { connectionFetch, type FetchEvents } from "../../../src/connect/http/connectionFetch.js";
+import type { Session } from "../../../src/connect/peer.js";
 
 const session = (more: Partial<Session> = {}): Session =>
   ({ endReason: () => undefined, isOfSession: () => true, ...more }) as Session;

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 
 import { maskSecrets } from "../../../src/config/variables.js";
-import { withLimitedBody } from "../../../src/connect/limitedBody.js";
+import { withLimitedBody } from "../../../src/connect/http/limitedBody.js";
 import { maskValue } from "../../../src/connect/maskValue.js";
 import {
   argumentSecrets,

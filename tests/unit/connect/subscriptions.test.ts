@@ -1,4 +1,4 @@
-import { Subscriptions } from "../../../src/connect/subscriptions.js";
+import { Subscriptions } from "../../../src/connect/lists/subscriptions.js";
 
 const UPDATED = "notifications/resources/updated";
 const LIST_CHANGED = "notifications/resources/list_changed";

@@ -1,10 +1,10 @@
 import { jest } from "@jest/globals";
 
-import { sleep } from "../../../src/connect/abort.js";
+import { sleep } from "../../../src/text/abort.js";
 import { backoffMs } from "../../../src/connect/backoff.js";
 import { Breaker } from "../../../src/connect/breaker.js";
-import { ListWatch } from "../../../src/connect/listWatch.js";
-import { reopenSeries, type SeriesParts } from "../../../src/connect/reopening.js";
+import { ListWatch } from "../../../src/connect/lists/listWatch.js";
+import { reopenSeries, type SeriesParts } from "../../../src/connect/reconnect.js";
 import { McpAuthRequiredError, McpConnectionError } from "../../../src/errors.js";
 
 beforeEach(() => {

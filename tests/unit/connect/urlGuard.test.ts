@@ -1,5 +1,5 @@
-import { urlGuardSettings, type HostLookup } from "../../../src/config/guardSettings.js";
-import { UrlGuard } from "../../../src/connect/urlGuard.js";
+import { urlGuardSettings, type HostLookup } from "../../../src/config/securityOptions.js";
+import { UrlGuard } from "../../../src/connect/http/urlGuard.js";
 
 /** Names of a world in which some lead where they should not. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import { argumentsDigest, readAskResponse, toAskRequest } from "../../../src/policy/asking.js";
+import { argumentsDigest, readAskResponse, toAskRequest } from "../../../src/ask/request.js";
 import type { McpAsked } from "../../../src/state.js";
 
 const asked = (...names: string[]): McpAsked =>

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-import { matchGlob } from "../../../src/config/globs.js";
+import { matchGlob } from "../../../src/text/globs.js";
 import { McpConfigError } from "../../../src/errors.js";
 import { permissionOf, type Operation } from "../../../src/policy/operation.js";
 import { parsePermission } from "../../../src/policy/permission.js";

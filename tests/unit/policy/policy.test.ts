@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
-import type { McpHubOptions } from "../../../src/config/hubSchema.js";
-import type { McpRunContext, PolicyOptions, PolicyRequest, PolicyFunction } from "../../../src/config/policySchema.js";
+import type { McpHubOptions } from "../../../src/config/hubOptions.js";
+import type { McpRunContext, PolicyOptions, PolicyRequest, PolicyFunction } from "../../../src/config/policyOptions.js";
 import { resolveHubOptions } from "../../../src/config/settings.js";
 import type { Operation } from "../../../src/policy/operation.js";
 import { Policy } from "../../../src/policy/policy.js";

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { budgetShape, hubOptionsSchema, wrapOptionsSchema } from "../../../src/config/hubSchema.js";
+import { budgetShape, hubOptionsSchema, wrapOptionsSchema } from "../../../src/config/hubOptions.js";
 import { DEFAULTS } from "../../../src/config/defaults.js";
-import { serverEntrySchema, wrappedServerSchema } from "../../../src/config/serverSchema.js";
-import { CLIENT_INFO } from "../../../src/connect/openClient.js";
+import { serverEntrySchema, wrappedServerSchema } from "../../../src/config/serverOptions.js";
+import { CLIENT_INFO } from "../../../src/connect/open/openClient.js";
 import { agentOptionsSchema } from "../../../src/config/agentOptions.js";
 
 const read = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");

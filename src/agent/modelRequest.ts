@@ -1,0 +1,75 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+
+import type { AgentTools } from "./agentTools.js";
+import { withBlocks } from "./systemBlocks.js";
+import type { RunInfo } from "./runContext.js";
+import type { ProviderTool } from "../disclose/providerTools.js";
+import type { Disclosure } from "./mcpAgent.js";
+import { McpConfigError } from "../errors.js";
+import type { McpStateUpdate, McpThreadState } from "../state.js";
+
+/** A tool as `bindTools` takes it. */
+export type RequestTool = StructuredToolInterface | ProviderTool;
+
+/** What a model is to be sent, and what its answer means. */
+export interface ModelRequest {
+  /** The system message with the listing and the resources; `undefined` when there is nothing to say. */
+  readonly systemMessage: SystemMessage | undefined;
+  /** The messages behind it. */
+  readonly messages: BaseMessage[];
+  /** The agent's own tools, then those of MCP servers. */
+  readonly tools: readonly RequestTool[];
+  /** What changes in the state of the thread already. */
+  readonly update: McpStateUpdate;
+  /** Looks at the model's answer, once. Says what that changes in the state of the thread. */
+  readonly complete: (answer: AIMessage) => Promise<McpStateUpdate>;
+}
+
+/** What a request is made of. */
+export interface ModelRequestParts {
+  readonly disclosure: Disclosure;
+  readonly state: McpThreadState;
+  readonly messages: readonly BaseMessage[];
+  /** The agent's own tools. */
+  readonly agentTools: AgentTools;
+  readonly systemPrompt: string | SystemMessage | undefined;
+  /** The model client, when it is known. */
+  readonly model: unknown;
+  readonly run: RunInfo;
+}
+
+/** Prepares a model call of an agent that is not `createAgent`. */
+export async function prepareModelRequest(parts: ModelRequestParts): Promise<ModelRequest> {
+  const { disclosure, state, messages, agentTools, systemPrompt, model, run } = parts;
+  const plan = await disclosure.prepare(state, messages, agentTools.names, { ...run, model });
+  const leading = typeof systemPrompt === "string" ? new SystemMessage(systemPrompt) : systemPrompt;
+  const systemMessage = withBlocks(leading ?? new SystemMessage(""), [plan.listing, ...plan.resources]);
+  return {
+    systemMessage: systemMessage.text === "" ? undefined : systemMessage,
+    messages: plan.messages,
+    tools: [...agentTools.own, ...plan.tools, ...plan.providerTools],
+    update: plan.update ?? {},
+    complete: async (answer) => (await disclosure.review(answer, plan, state, run)) ?? {},
+  };
+}
+
+/**
+ * Calls a model with a request.
+ *
+ * @throws {McpConfigError} for a model that cannot bind tools.
+ */
+export async function callModel(model: BaseChatModel, request: ModelRequest, { config }: RunInfo): Promise<AIMessage> {
+  const { systemMessage, messages, tools } = request;
+  const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
+  if (tools.length > 0 && model.bindTools === undefined) {
+    throw new McpConfigError(
+      '"model" has no bindTools(): it cannot call tools. Give a chat model that can; a name such as "openai:…" is made one by initChatModel.',
+    );
+  }
+  const bound = tools.length === 0 ? model : model.bindTools!(tools as StructuredToolInterface[]);
+  const answer: unknown = await bound.invoke(input, config);
+  if (AIMessage.isInstance(answer)) return answer;
+  throw new McpConfigError('"model" did not answer with an AIMessage. Give a chat model.');
+}

@@ -1,0 +1,49 @@
+import type { BaseMessage } from "@langchain/core/messages";
+
+import { agentOptionsSchema, parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
+import type { McpRunContext } from "../config/policyOptions.js";
+import { Disclosure } from "./mcpAgent.js";
+import { McpConfigError } from "../errors.js";
+import type { McpHub } from "../hub/mcpHub.js";
+import type { McpThreadState } from "../state.js";
+
+/** What a model call would get from us. */
+export interface ContextPreview {
+  /** The text at the end of the system message. */
+  readonly listing: string;
+  /** The resources behind it, one text for each. */
+  readonly resources: readonly string[];
+  /** The tools bound behind the agent's own, in order. */
+  readonly tools: readonly { readonly name: string; readonly description: string; readonly schema: unknown }[];
+  /** The notes about changed tools that stand between the messages. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * What the model would see in the next call of a thread, without calling it.
+ *
+ * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
+ * @param options - As given to `mcpMiddleware`.
+ * @param context - As given to the run.
+ */
+export async function previewContext(
+  hub: McpHub,
+  state: McpThreadState & { readonly messages?: readonly BaseMessage[] } = {},
+  options: McpAgentOptions = {},
+  context: McpRunContext = {},
+): Promise<ContextPreview> {
+  const option = Object.keys(state).find((key) => Object.hasOwn(agentOptionsSchema.shape, key));
+  if (option !== undefined) {
+    throw new McpConfigError(`previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`);
+  }
+  const disclosure = new Disclosure(hub, parseAgentOptions(options, "previewContext options"));
+  const messages = state.messages ?? [];
+  const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true, context });
+  const known = new Set(messages);
+  return {
+    listing: plan.listing,
+    resources: plan.resources,
+    tools: plan.tools.map(({ name, description, schema }) => ({ name, description, schema })),
+    notes: plan.messages.filter((message) => !known.has(message)).map((message) => message.text),
+  };
+}

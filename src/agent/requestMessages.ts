@@ -1,0 +1,122 @@
+import { HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+
+import { cutMiddle, isMcpArtifact, type ImageBlock } from "../call/result.js";
+
+/** What a model client takes of tool results. */
+export interface ResultPlacement {
+  /**
+   * `"tool"`: images stand in the tool message. `"human"`: in a human message behind the tool messages of the hop, for
+   * clients that take text only in tool messages. `"none"`: the model takes no images.
+   */
+  readonly images: "tool" | "human" | "none";
+  /** Characters of all results of one hop together. */
+  readonly maxHopResultChars: number;
+}
+
+const IMAGE_FOLLOWS = "[The image of this result follows below.]";
+const IMAGE_NOT_SHOWN = "[This result has an image, which this model cannot see.]";
+
+/**
+ * The messages of a request: results of one hop within their common limit, images where the client takes them.
+ *
+ * Pure, and the same for the same messages, so that what was sent in one request is sent again in the next. Messages of
+ * the thread are never written to; where nothing is to be done the same array comes back.
+ */
+export function toRequestMessages(messages: BaseMessage[], placement: ResultPlacement): BaseMessage[] {
+  const result: BaseMessage[] = [];
+  let isChanged = false;
+  for (let index = 0; index < messages.length;) {
+    const hop = hopAt(messages, index);
+    if (hop.length === 0) {
+      result.push(messages[index]!);
+      index += 1;
+      continue;
+    }
+    const placed = placeHop(hop, placement);
+    if (placed !== hop) isChanged = true;
+    result.push(...placed);
+    index += hop.length;
+  }
+  return isChanged ? result : messages;
+}
+
+/** The tool messages that stand together from a place on. */
+function hopAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
+  const hop: ToolMessage[] = [];
+  for (let index = from; index < messages.length; index += 1) {
+    const message = messages[index]!;
+    if (!ToolMessage.isInstance(message)) break;
+    hop.push(message);
+  }
+  return hop;
+}
+
+function placeHop(hop: ToolMessage[], { images, maxHopResultChars }: ResultPlacement): BaseMessage[] {
+  const ours = hop.map((message) => isMcpArtifact(message.artifact));
+  const lengths = hop.map((message, index) => (ours[index] === true ? textOf(message.content).length : 0));
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const share = total > maxHopResultChars ? fairShare(lengths, maxHopResultChars) : Number.POSITIVE_INFINITY;
+  const moved: ImageBlock[] = [];
+  let isChanged = false;
+  const placed = hop.map((message, index) => {
+    if (ours[index] !== true) return message;
+    const text = cutMiddle(textOf(message.content), share);
+    const pictures = imagesOf(message.content);
+    if (lengths[index]! <= share && (pictures.length === 0 || images === "tool")) return message;
+    isChanged = true;
+    if (images === "human") moved.push(...pictures);
+    return withContent(message, contentFor(text, pictures, images));
+  });
+  if (!isChanged) return hop;
+  return moved.length === 0
+    ? placed
+    : [...placed, new HumanMessage({ content: [{ type: "text", text: imageCaption(moved.length) }, ...moved] })];
+}
+
+function contentFor(text: string, pictures: readonly ImageBlock[], images: ResultPlacement["images"]): MessageContent {
+  if (pictures.length === 0) return text;
+  if (images === "tool") return [{ type: "text", text }, ...pictures];
+  const note = images === "human" ? IMAGE_FOLLOWS : IMAGE_NOT_SHOWN;
+  return text === "" ? note : `${text}\n${note}`;
+}
+
+function imageCaption(count: number): string {
+  return count === 1
+    ? "The image of the tool result above (untrusted):"
+    : `The ${count} images of the tool results above, in their order (untrusted):`;
+}
+
+/** The length at which all together fit: short ones stay whole, long ones share what is left. */
+export function fairShare(lengths: readonly number[], maxChars: number): number {
+  let left = maxChars;
+  const ascending = lengths.filter((length) => length > 0).sort((a, b) => a - b);
+  for (const [index, length] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index));
+    if (length > share) return share;
+    left -= length;
+  }
+  return left;
+}
+
+/** A copy of one of our own messages, which carry nothing but these fields. */
+function withContent({ id, name, status, tool_call_id, artifact }: ToolMessage, content: MessageContent): ToolMessage {
+  return new ToolMessage({
+    content,
+    tool_call_id,
+    artifact: artifact as unknown,
+    ...(id === undefined ? {} : { id }),
+    ...(name === undefined ? {} : { name }),
+    ...(status === undefined ? {} : { status }),
+  });
+}
+
+function textOf(content: MessageContent): string {
+  if (typeof content === "string") return content;
+  return content.map((block) => (block.type === "text" && "text" in block ? String(block["text"]) : "")).join("");
+}
+
+function imagesOf(content: MessageContent): ImageBlock[] {
+  return typeof content === "string"
+    ? []
+    : content.filter((block) => block.type === "image_url").map((block) => block as unknown as ImageBlock);
+}

@@ -1,0 +1,59 @@
+import type { AskRequest, OnAsk } from "../config/askSchema.js";
+import type { HubEvents } from "../events.js";
+import { readAskResponse, refuseAll, toAskRequest } from "./request.js";
+import type { McpAsked, McpDecisions } from "../state.js";
+import { askNow, type Asker } from "../call/permits.js";
+
+/** LangGraph's `interrupt`. */
+export type Interrupt = (request: AskRequest) => unknown;
+
+/** How people can be asked from inside a run. */
+export interface AskingParts {
+  /** `undefined` outside of a graph. */
+  readonly interrupt: Interrupt | undefined;
+  /** Asks where a run cannot be interrupted for want of a checkpointer. */
+  readonly onAsk: OnAsk | undefined;
+  readonly events: HubEvents;
+}
+
+/**
+ * Asks a person about all of these at once: by an interrupt, else by `onAsk`; where there is neither, all are refused.
+ *
+ * @throws what LangGraph throws to interrupt the run.
+ */
+export async function askPeople(
+  asked: McpAsked,
+  { interrupt, onAsk, events }: AskingParts,
+  asker: Pick<Asker, "context" | "signal">,
+): Promise<McpDecisions> {
+  try {
+    if (interrupt !== undefined) return read(asked, interrupt(toAskRequest(asked)), events);
+  } catch (error) {
+    if (!isMissingCheckpointer(error)) throw error;
+  }
+  if (onAsk !== undefined) return askNow(asked, onAsk, asker);
+  events.warn(
+    "NOBODY_TO_ASK",
+    'Something has to be approved by a person, and the agent has no way to ask: compile it with a checkpointer, or give the option "onAsk".',
+  );
+  return refuseAll(asked, "A person has to approve it, and none can be asked here");
+}
+
+/** Reads an answer; who wrote it is told when it cannot be read, for the model alone hears of it otherwise. */
+function read(asked: McpAsked, response: unknown, events: HubEvents): McpDecisions {
+  const decisions = readAskResponse(asked, response);
+  const unread = Object.values(decisions).find(({ type }) => type === "refuse");
+  if (unread !== undefined) {
+    events.warn(
+      "ANSWER_UNREADABLE",
+      `${unread.message ?? "An answer could not be read"}: nothing was run. Resume with { decisions: [{ type: "approve" }] }, one for each request in their order, or each with its callId.`,
+    );
+  }
+  return decisions;
+}
+
+function isMissingCheckpointer(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "lc_error_code" in error && error.lc_error_code === "MISSING_CHECKPOINTER"
+  );
+}

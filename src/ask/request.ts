@@ -1,0 +1,112 @@
+import stringify from "safe-stable-stringify";
+
+import { cut, oneLine } from "../text/clean.js";
+import { digest } from "../text/hash.js";
+import type { AskRequest } from "../config/askSchema.js";
+import type { McpAsked, McpDecisions } from "../state.js";
+
+const MAX_MESSAGE_CHARS = 2_000;
+const CALL_ANSWERS = ["approve", "edit", "reject"] as const;
+const OTHER_ANSWERS = ["approve", "reject"] as const;
+const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The lists", start: "The program" } as const;
+
+type AskedCall = McpAsked[string];
+type StoredDecision = McpDecisions[string];
+
+/** Digest of arguments: equal for equal values, in whatever order their keys are. */
+export function argumentsDigest(value: unknown): string {
+  return digest(stringify(value) ?? "undefined", 32);
+}
+
+/** What a person is asked about the calls of a hop, in the order of the calls. Pure. */
+export function toAskRequest(asked: McpAsked): AskRequest {
+  const calls = inOrder(asked);
+  return {
+    actionRequests: calls.map(([callId, { boundName, request }]) => ({
+      name: boundName,
+      args: request.arguments as Record<string, unknown>,
+      description: describe(request),
+      callId,
+      operation: request.operation,
+      serverName: request.serverName,
+      ...(request.operation === "call" ? { toolName: request.target } : {}),
+      target: request.target,
+      class: request.class,
+      reason: request.reason,
+    })),
+    reviewConfigs: calls.map(([, { boundName, request }]) => ({
+      actionName: boundName,
+      allowedDecisions: request.operation === "call" ? CALL_ANSWERS : OTHER_ANSWERS,
+    })),
+  };
+}
+
+/**
+ * Reads what a person answered. Never throws: what cannot be read refuses the calls it may have been meant for.
+ *
+ * Answers are matched by `callId` when all have one, else by order. When their number differs from that of the requests,
+ * or they name calls that were not asked, none of the calls runs.
+ */
+export function readAskResponse(asked: McpAsked, response: unknown): McpDecisions {
+  const calls = inOrder(asked);
+  const answers = (response as { readonly decisions?: unknown } | null | undefined)?.decisions;
+  if (!Array.isArray(answers)) return refuseAll(asked, "The answer held no list of decisions");
+  if (answers.length !== calls.length) {
+    return refuseAll(asked, `There were ${calls.length} requests and ${answers.length} answers`);
+  }
+  const ids = (answers as unknown[]).map((answer) => (answer as { readonly callId?: unknown } | null)?.callId);
+  const isById = ids.some((id) => id !== undefined);
+  if (isById && (new Set(ids).size !== calls.length || !calls.every(([callId]) => ids.includes(callId)))) {
+    return refuseAll(asked, "The answers do not name each requested call once");
+  }
+  return Object.fromEntries(
+    calls.map(([callId, call], position) => [
+      callId,
+      readAnswer(call, (answers as unknown[])[isById ? ids.indexOf(callId) : position]),
+    ]),
+  );
+}
+
+/** The decisions that refuse every call. @param why - Begins a sentence for the model. */
+export function refuseAll(asked: McpAsked, why: string): McpDecisions {
+  return Object.fromEntries(inOrder(asked).map(([callId, call]) => [callId, refusal(call, why)]));
+}
+
+function readAnswer(call: AskedCall, answer: unknown): StoredDecision {
+  const { type, message, editedAction, answeredBy } = (answer ?? {}) as Readonly<Record<string, unknown>>;
+  const base = { ...signOf(call), ...(typeof answeredBy === "string" ? { answeredBy } : {}) };
+  switch (type) {
+    case "approve":
+      return { ...base, type };
+    case "reject":
+      return { ...base, type, ...(typeof message === "string" ? { message: cut(message, MAX_MESSAGE_CHARS) } : {}) };
+    case "edit": {
+      const { name, args } = (editedAction ?? {}) as Readonly<Record<string, unknown>>;
+      if (name !== undefined && name !== call.boundName) return refusal(call, "The answer changed the name of the tool");
+      if (typeof args !== "object" || args === null || Array.isArray(args)) {
+        return refusal(call, "The edited arguments are not an object");
+      }
+      return { ...base, type, digest: argumentsDigest(args), editedArguments: args as Record<string, unknown> };
+    }
+    default:
+      return refusal(call, "The answer was neither approve, edit nor reject");
+  }
+}
+
+function refusal(call: AskedCall, why: string): StoredDecision {
+  return { ...signOf(call), type: "refuse", message: why };
+}
+
+/** What ties an answer to its call. */
+function signOf({ boundName, toolHash, digest: asked }: AskedCall): Pick<StoredDecision, "boundName" | "toolHash" | "digest"> {
+  return { boundName, toolHash, digest: asked };
+}
+
+function inOrder(asked: McpAsked): [string, AskedCall][] {
+  return Object.entries(asked).sort(([, a], [, b]) => a.order - b.order);
+}
+
+function describe({ operation, serverName, target, class: toolClass, reason }: AskedCall["request"]): string {
+  const what = target === "" ? SUBJECTS[operation] : `${SUBJECTS[operation]} "${oneLine(target, 200)}"`;
+  return `${what} of MCP server "${oneLine(serverName, 64)}" (${toolClass}): ${oneLine(reason, 500)}.`;
+}

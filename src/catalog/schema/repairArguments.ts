@@ -1,0 +1,106 @@
+import { isRecord } from "../../text/isRecord.js";
+import { hoistRoot } from "./hoistRoot.js";
+import { dereference, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.js";
+import type { JsonSchema } from "../toolEntry.js";
+
+/**
+ * Mends what models get wrong about arguments, without guessing.
+ *
+ * - missing, `null` or empty arguments become `{}`; arguments sent as one JSON text are parsed;
+ * - JSON text for a parameter that takes an array or object, and no string, is parsed;
+ * - a required parameter that was left out and has a `default` gets it.
+ *
+ * Pure: the given value is never written to. A value that needs no repair is returned as it is.
+ *
+ * @param schema - The server's original input schema.
+ */
+export function repairArguments(schema: JsonSchema, value: unknown): unknown {
+  if (value === undefined || value === null || value === "") return repairValue(schema, schema, {}, 0);
+  const parsed = typeof value === "string" ? parseContainer(value, ["object"]) : undefined;
+  return repairValue(schema, schema, parsed ?? value, 0);
+}
+
+function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, depth: number): unknown {
+  const schema = dereference(root, unresolved);
+  if (!isRecord(schema) || depth > MAX_SCHEMA_DEPTH) return value;
+  if (typeof value === "string") {
+    const wanted = acceptedTypes(root, schema, 0);
+    if (wanted.has("string") || wanted.has("any")) return value;
+    const parsed = parseContainer(value, [...wanted]);
+    return parsed === undefined ? value : repairValue(root, schema, parsed, depth + 1);
+  }
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    if (!isRecord(items)) return value;
+    return mapIfChanged(value, (element) => repairValue(root, items, element, depth + 1));
+  }
+  return isRecord(value) ? repairObject(root, schema, value, depth) : value;
+}
+
+function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string, unknown>, depth: number): unknown {
+  const { properties } = hoistRoot(root, schema);
+  if (!isRecord(properties)) return value;
+  let result = value;
+  const set = (key: string, repaired: unknown): void => {
+    if (result === value) result = { ...value };
+    setOwn(result, key, repaired);
+  };
+  // JSON knows no undefined: such a member would not be sent.
+  if (Object.values(value).includes(undefined)) {
+    result = Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
+  }
+  for (const [key, propertySchema] of Object.entries(properties)) {
+    if (value[key] === undefined || !Object.hasOwn(value, key)) continue;
+    const repaired = repairValue(root, propertySchema, value[key], depth + 1);
+    if (repaired !== value[key]) set(key, repaired);
+  }
+  for (const key of requiredOf(schema)) {
+    if (Object.hasOwn(result, key) || !Object.hasOwn(properties, key)) continue;
+    const property = dereference(root, properties[key]);
+    if (isRecord(property) && Object.hasOwn(property, "default")) set(key, property["default"]);
+  }
+  return result;
+}
+
+function mapIfChanged(values: readonly unknown[], change: (value: unknown) => unknown): readonly unknown[] {
+  let isChanged = false;
+  const mapped = values.map((value) => {
+    const next = change(value);
+    if (next !== value) isChanged = true;
+    return next;
+  });
+  return isChanged ? mapped : values;
+}
+
+/** JSON types a schema takes; `"any"` when it does not say. */
+function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth: number): Set<string> {
+  const types = new Set<string>();
+  const { type } = schema;
+  for (const name of Array.isArray(type) ? type : [type]) if (typeof name === "string") types.add(name);
+  if (schema["nullable"] === true && types.size > 0) types.add("null");
+  if (types.size > 0) return types;
+  for (const keyword of ["anyOf", "oneOf"]) {
+    const branches = schema[keyword];
+    if (!Array.isArray(branches) || depth > 8) continue;
+    for (const branch of branches) {
+      const resolved = dereference(root, branch);
+      if (!isRecord(resolved)) types.add("any");
+      else for (const name of acceptedTypes(root, resolved, depth + 1)) types.add(name);
+    }
+  }
+  if (types.size === 0) types.add("any");
+  return types;
+}
+
+/** The array or object that a JSON text stands for, if it is one of the wanted types. */
+function parseContainer(text: string, wanted: readonly string[]): unknown {
+  const trimmed = text.trim();
+  if (!(trimmed.startsWith("[") && wanted.includes("array")) && !(trimmed.startsWith("{") && wanted.includes("object"))) {
+    return undefined;
+  }
+  try {
+    return JSON.parse(trimmed) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+import { isRecord } from "../../text/isRecord.js";
+import type { JsonSchema } from "../toolEntry.js";
+
+/* Keywords by what stands under them. Everything else (`default`, `enum`, `const`, `examples` …) is data. */
+const ONE_SCHEMA = new Set([
+  "additionalItems",
+  "additionalProperties",
+  "contains",
+  "else",
+  "if",
+  "not",
+  "propertyNames",
+  "then",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+]);
+const SCHEMA_LIST = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
+const SCHEMA_MAP = new Set(["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"]);
+
+/** The deepest nesting that is followed; what lies deeper is taken as any value. */
+export const MAX_SCHEMA_DEPTH = 64;
+
+/**
+ * Copies a schema, changing each schema object in it, the innermost first. Data under `enum`, `default` and the like
+ * is never mistaken for schemas.
+ *
+ * @param change - Gets a fresh copy, which it may write to, and returns what stands in its place.
+ */
+export function mapSchema(schema: unknown, change: (copy: Record<string, unknown>) => unknown, depth = 0): unknown {
+  if (!isRecord(schema)) return schema;
+  if (depth > MAX_SCHEMA_DEPTH) return {};
+  const copy: Record<string, unknown> = {};
+  for (const [keyword, value] of Object.entries(schema)) {
+    setOwn(
+      copy,
+      keyword,
+      mapKeyword(keyword, value, (inner) => mapSchema(inner, change, depth + 1)),
+    );
+  }
+  return change(copy);
+}
+
+function mapKeyword(keyword: string, value: unknown, map: (inner: unknown) => unknown): unknown {
+  if (ONE_SCHEMA.has(keyword)) return map(value);
+  if (keyword === "items") return Array.isArray(value) ? value.map(map) : map(value);
+  if (SCHEMA_LIST.has(keyword)) return Array.isArray(value) ? value.map(map) : value;
+  if ((SCHEMA_MAP.has(keyword) || keyword === "dependencies") && isRecord(value)) {
+    const result: Record<string, unknown> = {};
+    for (const [name, inner] of Object.entries(value)) setOwn(result, name, map(inner));
+    return result;
+  }
+  return value;
+}
+
+/** The names a schema requires; what is no name is left out. */
+export function requiredOf({ required }: JsonSchema): string[] {
+  return Array.isArray(required) ? required.filter((name): name is string => typeof name === "string") : [];
+}
+
+/** Sets an own property, also one called `__proto__`, without touching the prototype. */
+export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === "__proto__") Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+  else target[key] = value;
+}
+
+/**
+ * The schema a local reference (`#/…`, JSON pointer with `~0`, `~1` and percent escapes) points to.
+ *
+ * @returns `undefined` for another kind of reference and for one that leads nowhere.
+ */
+export function resolvePointer(root: JsonSchema, reference: string): unknown {
+  if (reference === "#") return root;
+  if (!reference.startsWith("#/")) return undefined;
+  let current: unknown = root;
+  for (const part of reference.slice(2).split("/")) {
+    const key = decodePart(part);
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) return undefined;
+    current = (current as Record<string, unknown>)[key];
+  }
+  return current;
+}
+
+function decodePart(part: string): string {
+  let decoded = part;
+  try {
+    decoded = decodeURIComponent(part);
+  } catch {
+    // A lone "%" is taken as it stands.
+  }
+  return decoded.replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
+/** Follows `$ref` until a schema without one, a cycle or a dead end is reached. */
+export function dereference(root: JsonSchema, schema: unknown): unknown {
+  if (!isRecord(schema) || schema["$ref"] === undefined) return schema;
+  const seen = new Set<unknown>();
+  let current: unknown = schema;
+  while (isRecord(current) && typeof current["$ref"] === "string" && !seen.has(current)) {
+    seen.add(current);
+    current = resolvePointer(root, current["$ref"]);
+  }
+  return current;
+}

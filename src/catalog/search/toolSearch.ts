@@ -1,0 +1,101 @@
+import type { EmbeddingsInterface } from "@langchain/core/embeddings";
+
+import type { Rerank } from "../../config/hubOptions.js";
+import type { Catalog } from "../catalog.js";
+import { namedTools, searchTools, type ToolMatches, type ToolQuery } from "./searchTools.js";
+import type { ToolEntry } from "../toolEntry.js";
+import { OptionalModel } from "./optionalModel.js";
+import { VectorIndex, type NearTool } from "./vectorIndex.js";
+
+/** Rank constant of reciprocal rank fusion: the higher, the less the first places count. */
+const FUSION = 60;
+const CANDIDATES = 40;
+const MAX_MODEL_CHARS = 4_000;
+/* From here on a tool that shares no words with the query is an answer. */
+const MIN_SIMILARITY = 0.5;
+
+/** What {@link ToolSearch} is made of. */
+export interface ToolSearchParts {
+  readonly catalog: Catalog;
+  readonly embeddings: EmbeddingsInterface | undefined;
+  readonly rerank: Rerank | undefined;
+  /** Told when the user's model or function fails; the search goes on without it. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Searching with what the user adds: words first, then meaning by a model of embeddings, then an order of the user's.
+ *
+ * Whatever these say, tools named in the query are in the result.
+ */
+export class ToolSearch {
+  readonly #parts: ToolSearchParts;
+  readonly #vectors: VectorIndex | undefined;
+  readonly #reranker = new OptionalModel();
+
+  constructor(parts: ToolSearchParts) {
+    this.#parts = parts;
+    this.#vectors = parts.embeddings === undefined ? undefined : new VectorIndex(parts.embeddings, parts.onError);
+  }
+
+  /** The catalog changed. */
+  update(): void {
+    this.#vectors?.update(this.#parts.catalog.tools());
+  }
+
+  /** Waits until vectors that are being made are there. */
+  async settled(): Promise<void> {
+    await this.#vectors?.settled();
+  }
+
+  /** Finds tools, best first. */
+  async find({ query, limit, accepts }: ToolQuery): Promise<ToolMatches> {
+    const { catalog, rerank } = this.#parts;
+    if (this.#vectors === undefined && rerank === undefined) return searchTools(catalog, { query, limit, accepts });
+    const wide = Math.max(limit, CANDIDATES);
+    const byWords = searchTools(catalog, { query, limit: wide, accepts });
+    const near = await this.#vectors?.nearest(query.slice(0, MAX_MODEL_CHARS), wide, accepts);
+    const fused = near === undefined ? byWords.tools : fuse(byWords.tools, this.#entries(near, byWords.tools.length > 0));
+    if (fused.length === 0) return byWords;
+    const ordered = rerank === undefined || this.#reranker.isLeftAlone ? fused : await this.#rerank(rerank, query, fused);
+    // The catalog may have changed while a model was asked.
+    const isCurrent = (entry: ToolEntry): boolean => catalog.tool(entry.boundName) === entry && accepts(entry);
+    const tools = new Set(ordered.filter(isCurrent).slice(0, limit));
+    for (const entry of namedTools(catalog, query, accepts)) tools.add(entry);
+    return { tools: [...tools], nearest: [] };
+  }
+
+  /** Near tools; when words found nothing, only those that are near enough to be an answer. */
+  #entries(near: readonly NearTool[], isAnswered: boolean): ToolEntry[] {
+    return near
+      .filter(({ similarity }) => isAnswered || similarity >= MIN_SIMILARITY)
+      .flatMap(({ boundName }) => this.#parts.catalog.tool(boundName) ?? []);
+  }
+
+  async #rerank(rerank: Rerank, query: string, tools: readonly ToolEntry[]): Promise<readonly ToolEntry[]> {
+    const candidates = tools.map(({ boundName, serverName, toolName, description }) => ({
+      name: boundName,
+      serverName,
+      toolName,
+      description,
+    }));
+    try {
+      const names: unknown = await this.#reranker.ask("rerank", () => rerank(query, candidates));
+      if (!Array.isArray(names)) throw new TypeError("rerank returned no list of names");
+      const byName = new Map(tools.map((entry) => [entry.boundName, entry]));
+      return [...new Set(names as string[])].flatMap((name) => byName.get(name) ?? []);
+    } catch (error) {
+      this.#parts.onError(error);
+      return tools;
+    }
+  }
+}
+
+/** Reciprocal rank fusion of two rankings. */
+function fuse(first: readonly ToolEntry[], second: readonly ToolEntry[]): ToolEntry[] {
+  const scores = new Map<ToolEntry, number>();
+  for (const ranking of [first, second]) {
+    ranking.forEach((entry, rank) => scores.set(entry, (scores.get(entry) ?? 0) + 1 / (FUSION + rank)));
+  }
+  return [...scores].sort(([a, x], [b, y]) => y - x || (a.boundName < b.boundName ? -1 : 1)).map(([entry]) => entry);
+}

@@ -1,0 +1,103 @@
+import { auth, extractWWWAuthenticateParams, type OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+
+import { McpAuthRequiredError } from "../../errors.js";
+
+/** What an {@link authorizedFetch} is made of. */
+export interface AuthorizedFetchParts {
+  readonly serverName: string;
+  readonly serverUrl: URL;
+  readonly provider: OAuthClientProvider;
+  readonly fetch: FetchLike;
+  /** Told of each token and client secret that may be sent. */
+  readonly onToken: (token: string) => void;
+  /** Told of the error: not every transport hands on what its `fetch` throws. */
+  readonly onRefused: (error: McpAuthRequiredError) => void;
+}
+
+/* An authorization server that does not answer must not hold all calls. */
+const RENEW_MS = 15_000;
+
+/**
+ * A `fetch` that renews an access token that the server refuses: once for all requests that are refused at the same time, and
+ * each of them is sent once more.
+ *
+ * The SDK would renew it for each, which servers take for theft of the refresh token, and give up the requests that were
+ * refused before another one's renewal. A token that was just renewed and is refused is not renewed again.
+ *
+ * @throws {McpAuthRequiredError} when a person has to sign in.
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
+ */
+export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
+  const { serverName, serverUrl, provider, fetch: send, onToken, onRefused } = parts;
+  const refusal = (why: string): McpAuthRequiredError => {
+    const error = signInError(serverName, why);
+    onRefused(error);
+    return error;
+  };
+  let renewing: Promise<void> | undefined;
+
+  const renew = async (refused: Response): Promise<void> => {
+    const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
+    for (const secret of await secretsOf(provider)) onToken(secret);
+    const signal = AbortSignal.timeout(RENEW_MS);
+    const result = await auth(provider, {
+      serverUrl,
+      fetchFn: (url, init) => send(url, { ...init, signal }),
+      ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
+      ...(scope === undefined ? {} : { scope }),
+    });
+    if (result !== "AUTHORIZED") throw refusal("its access token is not accepted any more");
+  };
+
+  return async (url, init = {}) => {
+    const sent = bearerOf(init.headers);
+    if (sent !== undefined) onToken(sent);
+    const response = await send(url, init);
+    if (response.status !== 401 || sent === undefined || new URL(url).origin !== serverUrl.origin) return response;
+    await response.body?.cancel();
+    if ((await currentToken(provider)) === sent) {
+      renewing ??= renew(response).finally(() => {
+        renewing = undefined;
+      });
+      await renewing;
+    }
+    const token = await currentToken(provider);
+    if (token === undefined || token === sent) throw refusal("its access token is not accepted any more");
+    onToken(token);
+    const headers = new Headers(init.headers);
+    headers.set("authorization", `Bearer ${token}`);
+    const retried = await send(url, { ...init, headers });
+    if (retried.status !== 401) return retried;
+    await retried.body?.cancel();
+    // Nothing is to be had by renewing it once more.
+    await provider.invalidateCredentials?.("tokens");
+    throw refusal("it refuses a token that was just renewed");
+  };
+}
+
+/** What a renewal sends: the refresh token, and the secret of the client in its spellings. */
+async function secretsOf(provider: OAuthClientProvider): Promise<string[]> {
+  const [tokens, client] = await Promise.all([provider.tokens(), provider.clientInformation()]);
+  const { client_id: id = "", client_secret: secret } = (client ?? {}) as {
+    readonly client_id?: string;
+    readonly client_secret?: string;
+  };
+  const basic = secret === undefined ? [] : [secret, Buffer.from(`${id}:${secret}`).toString("base64")];
+  return [...(tokens?.refresh_token === undefined ? [] : [tokens.refresh_token]), ...basic];
+}
+
+async function currentToken(provider: OAuthClientProvider): Promise<string | undefined> {
+  return (await provider.tokens())?.access_token;
+}
+
+function bearerOf(headers: RequestInit["headers"]): string | undefined {
+  return /^Bearer (\S+)$/i.exec(new Headers(headers).get("authorization") ?? "")?.[1];
+}
+
+function signInError(serverName: string, why: string): McpAuthRequiredError {
+  return new McpAuthRequiredError(
+    `Server "${serverName}" needs a sign-in: ${why}. Sign in by its "authProvider", then call hub.reconnect("${serverName}").`,
+    { serverName },
+  );
+}

@@ -1,0 +1,104 @@
+import type { LookupFunction } from "node:net";
+
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { Agent, fetch as pinnedFetch } from "undici";
+
+import type { ResolvedAddress, UrlGuardSettings } from "../../config/securityOptions.js";
+import { McpPolicyError } from "../../errors.js";
+import { withLimitedBody } from "./limitedBody.js";
+import type { UrlGuard } from "./urlGuard.js";
+
+const MAX_REDIRECTS = 5;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+
+/** What a {@link guardedFetch} is made of. */
+export interface GuardedFetchParts {
+  readonly guard: UrlGuard;
+  readonly mode: UrlGuardSettings["mode"];
+  /** Where the server is, by its configuration. */
+  readonly configured: URL;
+  /** Headers of its configuration: they are for it, and for no OAuth server. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * A `fetch` that asks a guard about each URL it goes to. A redirect is followed when it keeps method and origin, as newer
+ * versions of the SDK do, or leads from http to https; each hop is asked about. Bodies are bounded.
+ */
+export function guardedFetch({ guard, mode, configured, headers: own }: GuardedFetchParts): FetchLike {
+  const send = mode === "pinned" ? pinned(guard) : fetch;
+  return async (input, init = {}) => {
+    let url = new URL(input);
+    let request: RequestInit = mode === "off" ? init : { ...init, redirect: "manual" };
+    if (!isSamePlace(configured, url)) request = { ...request, headers: without(request.headers, own) };
+    for (let redirects = 0; ; redirects += 1) {
+      await checked(guard, url, init.signal);
+      const response = await send(url.href, request);
+      const location = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
+      if (location === null || init.redirect === "manual") return withLimitedBody(response);
+      await response.body?.cancel();
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
+      const isGet = (init.method ?? "GET").toUpperCase() === "GET";
+      if (next === undefined || init.redirect === "error" || redirects === MAX_REDIRECTS) {
+        throw new TypeError("fetch failed", { cause: new Error(`it answers with a redirect (HTTP ${response.status})`) });
+      }
+      if (!isSamePlace(url, next)) throw guard.refused(next, `${url.host} redirects to it, and it is another origin`);
+      if (!isGet && response.status < 307) throw guard.refused(next, "the redirect would turn a request with a body into a GET");
+      url = next;
+    }
+  };
+}
+
+/** True for the same origin, and for the https form of it on default ports. */
+function isSamePlace(from: URL, to: URL): boolean {
+  if (from.origin === to.origin) return true;
+  return (
+    from.hostname === to.hostname && from.protocol === "http:" && to.protocol === "https:" && from.port === "" && to.port === ""
+  );
+}
+
+/** The headers without those of the configuration, as they are when they are sent. */
+function without(given: RequestInit["headers"], own: Readonly<Record<string, string>>): Headers {
+  const headers = new Headers(given);
+  for (const [name, value] of new Headers(own)) if (headers.get(name) === value) headers.delete(name);
+  return headers;
+}
+
+/** What a name that cannot be resolved looks like to `fetch`. */
+async function checked(guard: UrlGuard, url: URL, signal: AbortSignal | null | undefined): Promise<void> {
+  try {
+    await guard.check(url, signal);
+  } catch (error) {
+    if (McpPolicyError.isInstance(error) || signal?.aborted === true) throw error;
+    throw new TypeError("fetch failed", { cause: error });
+  }
+}
+
+/** A `fetch` whose connections go to addresses that the guard has seen. */
+function pinned(guard: UrlGuard): FetchLike {
+  const dispatcher = new Agent({ connect: { lookup: guardedLookup(guard, "https:") } });
+  return async (url, init) => {
+    const { body, status, statusText, headers } = await pinnedFetch(url, { ...init, dispatcher } as never);
+    // Of the kind that everybody else makes.
+    return new Response(body as ReadableStream | null, { status, statusText, headers: [...headers] });
+  };
+}
+
+/** A look-up for sockets, which gives addresses that the guard has seen. */
+export function guardedLookup(guard: UrlGuard, protocol: string): LookupFunction {
+  return (hostname, options, callback) => {
+    const give = (addresses: readonly ResolvedAddress[]): void => {
+      if (options.all === true) callback(null, [...addresses]);
+      else callback(null, addresses[0]!.address, addresses[0]!.family);
+    };
+    const family = options.family === "IPv4" ? 4 : options.family === "IPv6" ? 6 : (options.family ?? 0);
+    guard
+      .check(new URL(`${protocol}//${hostname}`))
+      .then((addresses = []) => {
+        const fitting = addresses.filter((address) => family === 0 || address.family === family);
+        if (fitting.length === 0) throw new Error(`${hostname} has no address`);
+        give(fitting);
+      })
+      .catch((error: unknown) => callback(error as NodeJS.ErrnoException, [], 0));
+  };
+}

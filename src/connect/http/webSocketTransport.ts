@@ -1,0 +1,94 @@
+import type { LookupFunction } from "node:net";
+
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { WebSocket } from "ws";
+
+import { MAX_MESSAGE_BYTES, TOO_LARGE } from "../failures.js";
+
+const SUBPROTOCOL = "mcp";
+const CLOSE_WAIT_MS = 200;
+
+/**
+ * Speaks MCP over a WebSocket.
+ *
+ * Not the SDK's transport: that needs a global `WebSocket`, which Node 20 has not, and cannot send headers.
+ */
+export class WebSocketTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+
+  readonly #url: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #lookup: LookupFunction | undefined;
+  #socket: WebSocket | undefined;
+  #endReason: string | undefined;
+
+  /** @param lookup - Resolves the host. Default: the system. */
+  constructor(url: URL, headers: Readonly<Record<string, string>>, lookup?: LookupFunction) {
+    this.#url = url;
+    this.#headers = headers;
+    this.#lookup = lookup;
+  }
+
+  /** Why the connection ended, as far as is known. */
+  get endReason(): string | undefined {
+    return this.#endReason;
+  }
+
+  async start(): Promise<void> {
+    const socket = new WebSocket(this.#url, SUBPROTOCOL, {
+      headers: { ...this.#headers },
+      maxPayload: MAX_MESSAGE_BYTES,
+      ...(this.#lookup === undefined ? {} : { lookup: this.#lookup }),
+    });
+    this.#socket = socket;
+    socket.on("message", (data) => this.#receive(data));
+    socket.on("close", (code, reason) => {
+      const text = reason.toString();
+      this.#endReason ??= `the WebSocket was closed (${code}${text === "" ? "" : `: ${text}`})`;
+      this.onclose?.();
+    });
+    await new Promise<void>((resolve, reject) => {
+      socket.once("open", resolve);
+      socket.on("error", (error) => {
+        this.#endReason ??= isTooLarge(error) ? TOO_LARGE : error.message;
+        this.onerror?.(error);
+        reject(error);
+      });
+    });
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const socket = this.#socket;
+    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(new Error("The WebSocket is not open"));
+    return new Promise((resolve, reject) => {
+      socket.send(JSON.stringify(message), (error) => (error == null ? resolve() : reject(error)));
+    });
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    if (socket === undefined || socket.readyState === WebSocket.CLOSED) return;
+    this.#endReason ??= "it was closed";
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.close();
+    const timer = setTimeout(() => socket.terminate(), CLOSE_WAIT_MS);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  #receive(data: WebSocket.RawData): void {
+    try {
+      const text = Array.isArray(data) ? Buffer.concat(data).toString() : Buffer.from(data as Buffer).toString();
+      this.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(text)));
+    } catch (error) {
+      this.onerror?.(error as Error);
+    }
+  }
+}
+
+function isTooLarge(error: Error): boolean {
+  return (error as NodeJS.ErrnoException).code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+}

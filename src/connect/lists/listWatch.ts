@@ -1,0 +1,124 @@
+import { backoffMs } from "../backoff.js";
+
+/** What a {@link ListWatch} is made of. */
+export interface ListWatchParts {
+  /** Lists again and hands the result on. Says whether anything changed. */
+  readonly list: () => Promise<boolean>;
+  /** Whether there is a connection to list on. */
+  readonly canList: () => boolean;
+  /** Told when listing in the background failed; the last good list stays. */
+  readonly onFailed: (error: unknown) => void;
+}
+
+const DEBOUNCE_MS = 16;
+/** The longest pause between listings of a server that announces changes without end. */
+const MAX_PAUSE_MS = 5_000;
+const QUIET_MS = 1_000;
+/** A server may announce a change before its list shows it: after so long it is listed once more. */
+const SECOND_LOOK_MS = 500;
+/** So often an announced change is tried to be listed again, with growing waits; then by age. */
+const MAX_RETRIES = 5;
+const NEVER = Number.NEGATIVE_INFINITY;
+
+/** Keeps a list of a server fresh: lists again when it is announced, asked for, or old; one listing at a time. */
+export class ListWatch {
+  readonly #parts: ListWatchParts;
+  #listedAtMs = NEVER;
+  #refreshing: Promise<boolean> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isStale = false;
+  #pauseMs = DEBOUNCE_MS;
+  #failures = 0;
+
+  constructor(parts: ListWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** True when a change was announced and listing it failed. */
+  get isOutdated(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** True for a list that was last made so long ago or longer, or never. */
+  isOlderThan(ttlMs: number): boolean {
+    return Date.now() - this.#listedAtMs >= ttlMs;
+  }
+
+  /** What is kept is of another connection. */
+  expire(): void {
+    this.#listedAtMs = NEVER;
+  }
+
+  /** It was listed just now, by other means. */
+  listed(): void {
+    this.#listedAtMs = Date.now();
+    this.#failures = 0;
+  }
+
+  /** The server announced a change: a burst of announcements leads to one listing after it, one without end to few. */
+  announced(): void {
+    if (this.#timer !== undefined) return;
+    const isQuiet = Date.now() - this.#listedAtMs > QUIET_MS + this.#pauseMs;
+    this.#pauseMs = isQuiet ? DEBOUNCE_MS : Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
+    this.#later(this.#pauseMs, true);
+  }
+
+  /**
+   * Lists again now, or joins the listing that is under way and lists once more after it.
+   *
+   * @returns Whether anything changed.
+   * @throws when listing fails; the last good list stays.
+   */
+  async refresh(): Promise<boolean> {
+    if (this.#refreshing !== undefined) {
+      this.#isStale = true;
+      return this.#refreshing;
+    }
+    this.#refreshing = this.#untilFresh();
+    try {
+      return await this.#refreshing;
+    } finally {
+      this.#refreshing = undefined;
+    }
+  }
+
+  /** Lists again in the background when the last listing is older. */
+  refreshIfOlderThan(ttlMs: number): void {
+    if (this.#refreshing !== undefined || !this.isOlderThan(ttlMs)) return;
+    this.refresh().catch((error: unknown) => this.#parts.onFailed(error));
+  }
+
+  /** Ends what is planned. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #later(ms: number, looksAgain: boolean): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (!this.#parts.canList()) return;
+      this.refresh().then(
+        (isChanged) => {
+          if (!isChanged && looksAgain && this.#timer === undefined && this.#parts.canList()) this.#later(SECOND_LOOK_MS, false);
+        },
+        (error: unknown) => {
+          this.#parts.onFailed(error);
+          this.#failures += 1;
+          if (this.#failures <= MAX_RETRIES && this.#timer === undefined) this.#later(backoffMs(this.#failures), false);
+        },
+      );
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async #untilFresh(): Promise<boolean> {
+    let isChanged = false;
+    do {
+      this.#isStale = false;
+      isChanged = (await this.#parts.list()) || isChanged;
+      this.listed();
+    } while (this.#isStale);
+    return isChanged;
+  }
+}

@@ -1,0 +1,60 @@
+import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+
+import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../../errors.js";
+import { isUnauthorized } from "../failures.js";
+import { maskValue } from "../maskValue.js";
+import type { Session } from "../peer.js";
+import { StdioTransport } from "../stdio/stdioTransport.js";
+
+/* An error page of a web server can be long. */
+const MAX_REASON_CHARS = 500;
+
+/** Why a server could not be opened, for the developer: with the HTTP status, the exit, the last lines of stderr. */
+export function connectError(serverName: string, error: unknown, transport: Transport, session: Session): McpMiddlewareError {
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  const tail = session.stderrTail();
+  const stray =
+    stdio === undefined || stdio.strayLines === 0
+      ? ""
+      : ` It wrote ${stdio.strayLines} lines to stdout that are no MCP messages.`;
+  const detail = stray + (tail === "" ? "" : ` Its last lines on stderr: ${tail}`);
+  if (McpConnectionError.isInstance(error))
+    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: maskValue(error, session.mask) });
+  if (McpMiddlewareError.isInstance(error)) return error;
+  const details = { serverName, cause: maskValue(error, session.mask) };
+  if (isUnauthorized(error)) {
+    return new McpAuthRequiredError(
+      `Server "${serverName}" asks for credentials (401). Give "headers" or an "authProvider" that it accepts.`,
+      details,
+    );
+  }
+  const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
+  const reason =
+    stdio === undefined
+      ? describeCause(error, session.mask)
+      : code === "ENOENT"
+        ? `${messageOf(error)}. Check that "command" is a program on the PATH (arguments go into "args"), and that "cwd" exists`
+        : (stdio.endReason ?? describeCause(error, session.mask));
+  return new McpConnectionError(
+    "CONNECT_FAILED",
+    session.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
+    details,
+  );
+}
+
+/** What went wrong in words: with the HTTP status, and with the cause of a failed `fetch`, which says only "fetch failed". */
+function describeCause(error: unknown, mask: (text: string) => string): string {
+  const cause = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined;
+  const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
+  const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
+  const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
+  const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
+  // Masked before it is cut: a part of a secret would not be known again.
+  return cutAt(mask(status + text + reason), MAX_REASON_CHARS).trim();
+}
+
+function cutAt(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`;
+}

@@ -1,0 +1,198 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SseError, SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
+
+import { maskSecrets } from "../../config/variables.js";
+import { rejectOnAbort, within } from "../../text/abort.js";
+import { connectError } from "./connectError.js";
+import { UNANSWERED } from "../failures.js";
+import type { FetchEvents } from "../http/connectionFetch.js";
+import { maskValue, maskWords } from "../maskValue.js";
+import type { Session, SessionEvents } from "../peer.js";
+import { StdioTransport } from "../stdio/stdioTransport.js";
+import { WebSocketTransport } from "../http/webSocketTransport.js";
+
+/** What the client says about itself in `initialize`. */
+export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" } as const;
+
+const TERMINATE_SESSION_MS = 1_000;
+const EXIT_WAIT_MS = 200;
+const CLOSE_MS = 3_000;
+const MAX_STDERR_LINES = 8;
+const MAX_STDERR_CHARS = 8_000;
+const PARSE_MS = 20;
+/** The client's word for an answer that came after its request was given up. */
+const STRAY_ANSWER = /unknown message ID/;
+
+/** Values that are not for everybody; those that come up later are added. */
+export interface Secrets {
+  /** Never shown in messages about the server. */
+  readonly all: string[];
+  /** Those that are taken out also of what the server sends. */
+  readonly credentials: string[];
+}
+
+/** Nothing is known to be secret. */
+export const NO_SECRETS: Secrets = Object.freeze({ all: [], credentials: [] });
+
+/**
+ * Opens a client of the SDK over a transport: handshake done, or nothing left behind.
+ *
+ * @throws {McpMiddlewareError} with the reason.
+ */
+export async function openClient(
+  serverName: string,
+  transport: Transport,
+  secrets: Secrets,
+  signal: AbortSignal,
+  events: SessionEvents,
+  faults = new Faults(),
+): Promise<Session> {
+  const client = new Client(CLIENT_INFO);
+  const session = makeSession(client, transport, secrets, faults);
+  let isOpen = false;
+  client.onclose = () => {
+    if (isOpen) events.onEnd();
+  };
+  client.onerror = (error) => {
+    if (!isOpen) return;
+    if (error instanceof SseError) {
+      faults.brokenBecause ??= "its event stream ended";
+      events.onEnd();
+    } else if (!tellsItsEnd(transport) && !STRAY_ANSWER.test(error.message)) events.onTrouble(error);
+  };
+  // The client keeps these for itself; this handler is called before its own.
+  transport.onmessage = (message) => {
+    if ("method" in message) {
+      if (message.method === "notifications/cancelled") events.onNotification(message.method, message.params ?? {});
+    } else if (message.id !== undefined) faults.answered(message.id);
+  };
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    events.onNotification(method, session.maskContent?.(params ?? {}) ?? params ?? {});
+  };
+  faults.onUnanswered = (id) => {
+    const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
+    transport.onmessage?.({ jsonrpc: "2.0", id, error });
+  };
+  try {
+    await rejectOnAbort(client.connect(transport, { signal, timeout: 2 ** 31 - 1 }), signal);
+    isOpen = true;
+    return session;
+  } catch (error) {
+    const stdio = transport instanceof StdioTransport ? transport : undefined;
+    // Written to as it ended: its exit, which says more, is about to come.
+    if (!signal.aborted) await stdio?.settled(EXIT_WAIT_MS);
+    const reason = connectError(serverName, error, transport, session);
+    await session.close();
+    throw reason;
+  }
+}
+
+/** Transports that close when the connection is gone; what else they report are stray lines. */
+function tellsItsEnd(transport: Transport): boolean {
+  return transport instanceof StdioTransport || transport instanceof WebSocketTransport;
+}
+
+/** What goes wrong on a connection that its transport does not say. */
+export class Faults implements FetchEvents {
+  /** Why the connection is of no use any more, although it is not closed. */
+  brokenBecause: string | undefined;
+  /** True when notifications do not reach us any more. */
+  isDeaf = false;
+  /** Told of a request that will never be answered. */
+  onUnanswered: (requestId: string | number) => void = () => undefined;
+  readonly #open = new Set<string | number>();
+  /** Requests whose stream ended and is to be taken up again. */
+  readonly #suspended = new Set<string | number>();
+
+  /** A request was sent whose answer comes in a stream. */
+  onSent(requestId: string | number): void {
+    this.#open.add(requestId);
+  }
+
+  /** An answer arrived. */
+  answered(requestId: string | number): void {
+    this.#open.delete(requestId);
+    this.#suspended.delete(requestId);
+  }
+
+  onStreamEnd(requestId: string | number, isResumable: boolean): void {
+    // What the stream brought last is still on its way through the parser.
+    setTimeout(() => {
+      if (!this.#open.has(requestId)) return;
+      if (isResumable) this.#suspended.add(requestId);
+      else this.#giveUp(requestId);
+    }, PARSE_MS).unref();
+  }
+
+  onResumeRefused(): void {
+    for (const requestId of this.#suspended) this.#giveUp(requestId);
+  }
+
+  #giveUp(requestId: string | number): void {
+    this.#suspended.delete(requestId);
+    if (this.#open.delete(requestId)) this.onUnanswered(requestId);
+  }
+
+  onStreamGivenUp(): void {
+    this.isDeaf = true;
+  }
+}
+
+function makeSession(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Session {
+  const mask = (text: string): string => maskSecrets(text, all);
+  const maskCredentials = (text: string): string => maskSecrets(text, credentials);
+  const maskListing = <Value>(value: Value): Value => maskWords(value, maskCredentials) as Value;
+  const maskContent = <Value>(value: Value): Value => maskValue(value, maskCredentials) as Value;
+  const stdio = transport instanceof StdioTransport ? transport : undefined;
+  const telling = transport instanceof WebSocketTransport ? transport : stdio;
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
+      await within(Promise.allSettled([transport.terminateSession()]), TERMINATE_SESSION_MS);
+    }
+    // The client lets go of its transport when a handshake fails, so both are closed.
+    const closings = [() => client.close(), () => transport.close()].map((end) => Promise.resolve().then(end));
+    // A transport of the user's own may never end.
+    await within(Promise.allSettled(closings), CLOSE_MS);
+  };
+  return {
+    client,
+    mask,
+    get maskContent() {
+      // Tokens come up later.
+      return credentials.length === 0 ? undefined : maskContent;
+    },
+    get maskListing() {
+      return credentials.length === 0 ? undefined : maskListing;
+    },
+    endReason: () =>
+      faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
+    announces: (what) => {
+      const capabilities = client.getServerCapabilities();
+      if (faults.isDeaf || capabilities === undefined) return false;
+      return what === "subscriptions" ? capabilities.resources?.subscribe === true : capabilities[what]?.listChanged === true;
+    },
+    stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "").slice(-MAX_STDERR_CHARS)),
+    isOfSession: () =>
+      transport instanceof StreamableHTTPClientTransport
+        ? transport.sessionId !== undefined
+        : // Deprecated in the protocol and still what some servers speak.
+          // eslint-disable-next-line @typescript-eslint/no-deprecated
+          transport instanceof SSEClientTransport,
+    close: () => (closing ??= close()),
+  };
+}
+
+/** A JavaScript stack frame says where, not what; it must not push out the line that says what. */
+const STACK_FRAME = /^\s+at .*:\d+:\d+\)?\s*$/;
+
+function lastLines(text: string): string {
+  const lines = text
+    .trim()
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !STACK_FRAME.test(line));
+  return lines.slice(-MAX_STDERR_LINES).join("\n");
+}

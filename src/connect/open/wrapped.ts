@@ -1,0 +1,107 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+
+import type { UrlGuardSettings } from "../../config/securityOptions.js";
+import { McpConnectionError, McpPolicyError, messageOf } from "../../errors.js";
+import { isRecord, textsOf } from "../../text/isRecord.js";
+import { maskSecrets } from "../../config/variables.js";
+import { rejectOnAbort } from "../../text/abort.js";
+import { maskValue } from "../maskValue.js";
+import { adoptedSession } from "./adopted.js";
+import { literalSecrets } from "../secrets.js";
+import type { OpenSession } from "../peer.js";
+import { UrlGuard } from "../http/urlGuard.js";
+
+/** What is used of a `MultiServerMCPClient`. */
+export interface WrappableClient {
+  readonly config: {
+    readonly mcpServers: Readonly<Record<string, unknown>>;
+    readonly onConnectionError?: unknown;
+    readonly defaultToolTimeout?: unknown;
+  };
+  getClient(serverName: string): Promise<Client | undefined>;
+}
+
+/** True for a `MultiServerMCPClient`, or what has its shape. */
+export function isWrappableClient(value: unknown): value is WrappableClient {
+  if (typeof value !== "object" || value === null) return false;
+  const { config, getClient } = value as Partial<WrappableClient>;
+  return typeof getClient === "function" && typeof config === "object" && config !== null && "mcpServers" in config;
+}
+
+/**
+ * Why the URL of a server of a wrapped client would be refused, were it ours to open; `undefined` when it would not be, or
+ * cannot be told.
+ */
+export async function unguardedUrl(
+  { config }: WrappableClient,
+  serverName: string,
+  urlGuard: UrlGuardSettings,
+): Promise<McpPolicyError | undefined> {
+  const url = (config.mcpServers[serverName] as { readonly url?: unknown } | null | undefined)?.url;
+  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
+  try {
+    await new UrlGuard(urlGuard, serverName, new URL(url)).check(new URL(url));
+  } catch (error) {
+    if (McpPolicyError.isInstance(error)) return error;
+  }
+  return undefined;
+}
+
+/** What an entry of its owner's configuration says that is not to be shown, however it is made. */
+function secretsOf(entry: unknown): string[] {
+  if (!isRecord(entry)) return [];
+  const { url, headers, env } = entry;
+  const args = Array.isArray(entry["args"]) ? (entry["args"] as unknown[]).filter((arg) => typeof arg === "string") : [];
+  const program = {
+    kind: "stdio" as const,
+    command: "",
+    args,
+    env: textsOf(env),
+    inheritEnv: [],
+    cwd: undefined,
+    copyStderr: false,
+  };
+  const web = { kind: "websocket" as const, url: typeof url === "string" ? url : "", headers: textsOf(headers) };
+  return [...literalSecrets(program), ...literalSecrets(web)];
+}
+
+/**
+ * How a server of a wrapped client is reached: its owner's client, asked once.
+ *
+ * The owner connects and closes. `getClient` opens all servers one after the other and starts duplicates when it is
+ * called twice at the same time, so all servers of one client share one lock.
+ *
+ * @param lock - Runs one task at a time; one for each wrapped client.
+ */
+export function openWrapped(
+  owner: WrappableClient,
+  serverName: string,
+  lock: <Value>(task: () => Promise<Value>) => Promise<Value>,
+): OpenSession {
+  const secrets = secretsOf(owner.config.mcpServers[serverName]);
+  const mask = (text: string): string => maskSecrets(text, secrets);
+  return async (signal, events) => {
+    let client: Client | undefined;
+    try {
+      client = await rejectOnAbort(
+        lock(() => owner.getClient(serverName)),
+        signal,
+      );
+    } catch (cause) {
+      if (signal.aborted) throw signal.reason;
+      throw new McpConnectionError(
+        "CONNECT_FAILED",
+        mask(`The client that owns server "${serverName}" could not open it: ${messageOf(cause)}`),
+        { serverName, cause: maskValue(cause, mask) },
+      );
+    }
+    if (client === undefined) {
+      throw new McpConnectionError(
+        "CONNECT_FAILED",
+        `The client that owns server "${serverName}" has no connection to it. Check its configuration, or give that to McpHub.`,
+        { serverName },
+      );
+    }
+    return adoptedSession(client, events, secrets);
+  };
+}

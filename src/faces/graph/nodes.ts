@@ -1,0 +1,156 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/core/messages";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
+
+import { AgentTools } from "../../agent/agentTools.js";
+import { openCalls } from "../../agent/openCalls.js";
+import { runInfoOf, type ToolCallLike } from "../../agent/runContext.js";
+import { parseAgentOptions, type McpAgentOptions } from "../../config/agentOptions.js";
+import type { WrappableClient } from "../../connect/open/wrapped.js";
+import { Disclosure, isWaiting } from "../../agent/mcpAgent.js";
+import { McpConfigError } from "../../errors.js";
+import { McpHub } from "../../hub/mcpHub.js";
+import { isAnswerTo } from "../../input/typed.js";
+import { writtenBy } from "../../input/turnInput.js";
+import { callModel, prepareModelRequest, type ModelRequest } from "../../agent/modelRequest.js";
+import type { McpStateUpdate, McpThreadState } from "../../state.js";
+
+/** State that the nodes read. */
+export type McpGraphState = McpThreadState & { readonly messages: BaseMessage[] };
+
+/** What a node changes. */
+export type McpGraphUpdate = McpStateUpdate & { messages?: BaseMessage[] };
+
+/** Options of {@link createMcpNodes}: those of an agent, and what the agent is made of. */
+export interface McpNodesOptions extends McpAgentOptions {
+  /** Called by the node `callModel`. Not needed where you call the model yourself. */
+  readonly model?: BaseChatModel;
+  /** Tools of the agent's own. They win over MCP tools of the same name. */
+  readonly ownTools?: readonly StructuredToolInterface[];
+  /** Stands before the listing in the system message. */
+  readonly systemPrompt?: string | SystemMessage;
+}
+
+/** The nodes of a graph with MCP tools, and the ways between them. Names are those of {@link createMcpGraph}. */
+export interface McpNodes {
+  /** Opens servers, and takes what the person typed: mentions, commands. The first node of a run. */
+  readonly input: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** Calls the model. */
+  readonly callModel: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** What the model is to be sent, for a node of your own; write `update` and what `complete(answer)` gives to the state. */
+  readonly prepareModelCall: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<ModelRequest>;
+  /** Asks a person about calls, and about what was typed, in one interrupt. Behind every model call. */
+  readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  /** Runs one call that {@link McpNodes.afterPolicy} sent, or all calls of the last answer. */
+  readonly tools: (
+    state: McpGraphState & { readonly mcpToolCall?: ToolCallLike },
+    config: LangGraphRunnableConfig,
+  ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
+  /** Behind `input`: to the model, to the policy when a person has to be asked, or to the end when they have been answered. */
+  readonly afterInput: (state: McpGraphState) => "callModel" | "policy" | typeof END;
+  /** Behind the model: to the policy when it calls tools, else to the end. */
+  readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
+  /**
+   * Behind the policy: each call to the node `tools` by itself, so that one that interrupts makes no other run twice; to
+   * the model or to the end when what the person typed was asked about.
+   */
+  readonly afterPolicy: (state: McpGraphState) => Send[] | "callModel" | typeof END;
+}
+
+/**
+ * The nodes of a LangGraph graph of your own that gives a model the tools of MCP servers.
+ *
+ * They do what `mcpMiddleware` does in `createAgent`, and read and write the same state: put `mcpStateFields` into your
+ * `StateSchema`, or `mcpAnnotation.spec` into your `Annotation.Root`. Keys that begin with `_` are written by these nodes
+ * alone: leave them out of the input of a graph that others call.
+ *
+ * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
+ * @throws {McpConfigError} for unknown or wrong options.
+ * @example
+ * const nodes = createMcpNodes(hub, { model });
+ * const graph = new StateGraph(State)
+ *   .addNode("input", nodes.input)
+ *   .addNode("callModel", nodes.callModel)
+ *   .addNode("policy", nodes.policy)
+ *   .addNode("tools", nodes.tools)
+ *   .addEdge(START, "input")
+ *   .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
+ *   .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
+ *   .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
+ *   .addEdge("tools", "callModel")
+ *   .compile({ checkpointer });
+ */
+export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions = {}): McpNodes {
+  return makeNodes(hubOrClient, options, "createMcpNodes");
+}
+
+/** The same. @param subject - Whose options they are, for errors. */
+export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
+  const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
+  const hub = McpHub.of(hubOrClient, subject);
+  const disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, `${subject} options`));
+  const agentTools = new AgentTools(disclosure, ownTools);
+
+  const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>
+    prepareModelRequest({
+      disclosure,
+      state,
+      messages: state.messages,
+      agentTools,
+      systemPrompt,
+      model,
+      run: runInfoOf(config),
+    });
+
+  const runCall = async (call: ToolCallLike, state: McpGraphState, config: LangGraphRunnableConfig) => {
+    const { result, update } = await agentTools.run(call, state, runInfoOf(config));
+    return ToolMessage.isInstance(result) ? { ...update, messages: [result] } : result;
+  };
+
+  return {
+    input: async (state, config) => {
+      const turn = await disclosure.start(state, state.messages, runInfoOf(config));
+      return writtenBy(turn);
+    },
+    prepareModelCall,
+    callModel: async (state, config) => {
+      if (model === undefined) {
+        throw new McpConfigError(
+          'createMcpNodes: the node "callModel" needs the option "model". Or call the model in a node of your own, with prepareModelCall.',
+        );
+      }
+      const request = await prepareModelCall(state, config);
+      const answer = await callModel(model, request, runInfoOf(config));
+      return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
+    },
+    policy: async (state, config) => {
+      const run = runInfoOf(config);
+      const turn = await disclosure.answered(state, state.messages, interrupt, run);
+      if (turn !== undefined) return writtenBy(turn);
+      return (await disclosure.ask(state, state.messages, interrupt, run)) ?? {};
+    },
+    tools: async (state, config) => {
+      const { mcpToolCall } = state;
+      if (mcpToolCall === undefined) return Promise.all(openCalls(state.messages).map((call) => runCall(call, state, config)));
+      const result = await runCall(mcpToolCall, state, config);
+      return result instanceof Command ? [result] : result;
+    },
+    afterInput: (state) => {
+      if (isAnswered(state)) return END;
+      return isWaiting(state) ? "policy" : "callModel";
+    },
+    afterModel: (state) => (openCalls(state.messages).length > 0 ? "policy" : END),
+    afterPolicy: (state) => {
+      const calls = openCalls(state.messages);
+      if (calls.length === 0) return isAnswered(state) ? END : "callModel";
+      // What is read in the conversation, and what is attached to it, is not what a tool needs.
+      return calls.map((mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }));
+    },
+  };
+}
+
+/** True when the person has been answered in the model's place. The last word of another agent is no answer of ours. */
+function isAnswered({ messages }: McpGraphState): boolean {
+  return isAnswerTo(messages.at(-1));
+}

@@ -1,0 +1,276 @@
+import { randomUUID } from "node:crypto";
+
+import type { BaseLanguageModelInput } from "@langchain/core/language_models/base";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import {
+  coerceMessageLikeToMessage,
+  HumanMessage,
+  SystemMessage,
+  ToolMessage,
+  AIMessage,
+  type BaseMessage,
+} from "@langchain/core/messages";
+import { RunnableLambda, type Runnable, type RunnableConfig } from "@langchain/core/runnables";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { isCommand } from "@langchain/langgraph";
+
+import { AgentTools } from "../agent/agentTools.js";
+import { errorMessage } from "../call/errorMessage.js";
+import { runInfoOf, type RunInfo, type ToolCallLike } from "../agent/runContext.js";
+import { isRecord } from "../text/isRecord.js";
+import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
+import type { McpRunContext } from "../config/policyOptions.js";
+import type { WrappableClient } from "../connect/open/wrapped.js";
+import { Disclosure } from "../agent/mcpAgent.js";
+import { McpConfigError, McpStepLimitError } from "../errors.js";
+import { McpHub } from "../hub/mcpHub.js";
+import { callModel, prepareModelRequest, type ModelRequest } from "../agent/modelRequest.js";
+import { EMPTY_ACTIVATION, mergeActivation, type McpStateUpdate, type McpThreadState } from "../state.js";
+
+/** Options of {@link createMcpSession}: those of an agent, and what the conversation is made of. */
+export interface McpSessionOptions extends McpAgentOptions {
+  /** Tools of your own. They win over MCP tools of the same name. */
+  readonly ownTools?: readonly StructuredToolInterface[];
+  /** Stands before the listing in the system message. */
+  readonly systemPrompt?: string | SystemMessage;
+  /** What policy, scopes and workspaces are decided for. Default: nobody in particular. */
+  readonly context?: McpRunContext;
+  /** State of an earlier session, as `session.state` gave it. Default: a new conversation. */
+  readonly state?: McpThreadState;
+}
+
+/** What a turn begins with. */
+export interface McpTurn {
+  /** The messages to go on with, each with an id. */
+  readonly messages: BaseMessage[];
+  /** Set when the person has been answered, by a command's usage for example: the model has nothing to do. */
+  readonly answer: AIMessage | undefined;
+}
+
+/** Text, or messages in any form that LangChain takes. */
+export type McpSessionInput = string | BaseLanguageModelInput;
+
+/**
+ * One conversation of a LangChain chain that calls tools, without a graph.
+ *
+ * You keep the messages; the session keeps the rest (`state`, JSON). Nobody can be asked by an interrupt here: the option
+ * `onAsk` answers, and without it what has to be asked is refused. One turn at a time.
+ */
+export class McpSession {
+  readonly #disclosure: Disclosure;
+  readonly #tools: AgentTools;
+  readonly #systemPrompt: string | SystemMessage | undefined;
+  readonly #context: McpRunContext | undefined;
+  #state: McpThreadState;
+  /** The last request, until its answer was looked at. */
+  #request: ModelRequest | undefined;
+
+  /** @internal Made by {@link createMcpSession}. */
+  constructor(hub: McpHub, options: McpSessionOptions) {
+    const { ownTools = [], systemPrompt, context, state = {}, ...agentOptions } = options;
+    this.#disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, "createMcpSession options"));
+    this.#tools = new AgentTools(this.#disclosure, ownTools);
+    this.#systemPrompt = systemPrompt;
+    this.#context = context;
+    if (!isRecord(state)) {
+      throw new McpConfigError('createMcpSession: "state" has to be an object as session.state gave it.');
+    }
+    this.#state = structuredClone(state);
+  }
+
+  /** What the conversation is, besides its messages. JSON: keep it beside them, and give it to the next session. */
+  get state(): McpThreadState {
+    return structuredClone(this.#state);
+  }
+
+  /** Begins a turn: opens servers, takes mentions and commands of the newest human message. */
+  async begin(input: McpSessionInput, config?: RunnableConfig): Promise<McpTurn> {
+    return this.#turn(withIds(toMessages(input)), this.#run(config));
+  }
+
+  /**
+   * What a model is to be sent: system message, messages, tools. What a person typed is taken by {@link begin}.
+   *
+   * @param model - The model client, when it is known.
+   */
+  async prepare(
+    messages: readonly BaseMessage[],
+    model?: unknown,
+    config?: RunnableConfig,
+  ): Promise<Omit<ModelRequest, "complete" | "update">> {
+    const { systemMessage, messages: sent, tools } = await this.#prepared(messages, model, config);
+    return { systemMessage, messages: sent, tools };
+  }
+
+  /** Runs the tool calls of a model's answer, at the same time. What fails is an answer of status `error`. */
+  async runTools(answer: AIMessage, config?: RunnableConfig): Promise<ToolMessage[]> {
+    if (!AIMessage.isInstance(answer)) {
+      throw new McpConfigError("session.runTools takes the AIMessage that a model answered with.");
+    }
+    const run = this.#run(config);
+    this.#apply(await this.#request?.complete(answer));
+    this.#request = undefined;
+    this.#apply(await this.#disclosure.ask(this.#state, [answer], undefined, run));
+    const before = this.#state;
+    const outcomes = await Promise.all((answer.tool_calls ?? []).map((call) => this.#runCall(call, before, run)));
+    for (const { update } of outcomes) this.#apply(update);
+    return outcomes.map(({ message }) => message);
+  }
+
+  /**
+   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. Mentions and commands are
+   * taken by {@link begin}, or by {@link model}.
+   */
+  context(): Runnable<McpSessionInput, BaseMessage[]> {
+    return RunnableLambda.from(async (input: McpSessionInput, config) => {
+      const { systemMessage, messages } = await this.#prepared(toMessages(input), undefined, config);
+      return systemMessage === undefined ? [...messages] : [systemMessage, ...messages];
+    });
+  }
+
+  /**
+   * The model with all that a call needs, tools included: `prompt.pipe(session.model(model))`. When a person's message is
+   * the last one, its mentions and commands are taken first; one that is answered without the model is its answer.
+   */
+  model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
+    return RunnableLambda.from(async (input: McpSessionInput, config) => {
+      const run = this.#run(config);
+      let messages = withIds(toMessages(input));
+      if (HumanMessage.isInstance(messages.at(-1))) {
+        const turn = await this.#turn(messages, run);
+        if (turn.answer !== undefined) return turn.answer;
+        messages = turn.messages;
+      }
+      return callModel(model, await this.#prepared(messages, model, config), run);
+    });
+  }
+
+  /** Runs the calls of an answer: `….pipe(session.model(model)).pipe(session.tools())`. */
+  tools(): Runnable<AIMessage, ToolMessage[]> {
+    return RunnableLambda.from((answer: AIMessage, config) => this.runTools(answer, config));
+  }
+
+  /**
+   * A whole tool-calling loop: from what a person types to the messages of the turn, those that were given included.
+   *
+   * @param options - `maxSteps`: model calls at the most, at least 1. Default 10.
+   * @throws {McpStepLimitError} with the messages so far when the last one still calls tools.
+   */
+  loop(model: BaseChatModel, { maxSteps = 10 }: { readonly maxSteps?: number } = {}): Runnable<McpSessionInput, BaseMessage[]> {
+    if (!Number.isInteger(maxSteps) || maxSteps < 1) {
+      throw new McpConfigError(`session.loop: "maxSteps" has to be a whole number of at least 1; ${String(maxSteps)} was given.`);
+    }
+    return RunnableLambda.from(async (input: McpSessionInput, config) => {
+      const { messages, answer: given } = await this.begin(input, config);
+      if (given !== undefined) return messages;
+      for (let step = 1; step <= maxSteps; step += 1) {
+        const request = await this.#prepared(messages, model, config);
+        const answer = await callModel(model, request, this.#run(config));
+        const results = await this.runTools(answer, config);
+        messages.push(...withIds([answer, ...results]));
+        if (results.length === 0) return messages;
+      }
+      throw new McpStepLimitError(
+        `The model still calls tools after ${maxSteps} steps. Raise "maxSteps", or go on with error.messages.`,
+        messages,
+      );
+    });
+  }
+
+  async #turn(messages: BaseMessage[], run: RunInfo): Promise<McpTurn> {
+    let turn = await this.#disclosure.start(this.#state, messages, run);
+    this.#apply(turn.update);
+    const asked = await this.#disclosure.answered(this.#state, messages, undefined, run);
+    if (asked !== undefined) {
+      this.#apply(asked.update);
+      turn = asked;
+    }
+    const all = withIds(replaced(messages, turn.messages));
+    const last = all.at(-1);
+    return { messages: all, answer: turn.isAnswered && AIMessage.isInstance(last) ? last : undefined };
+  }
+
+  /** A request for a prompt: what the prompt says stands before ours. */
+  async #prepared(input: readonly BaseMessage[], model: unknown, config: RunnableConfig | undefined): Promise<ModelRequest> {
+    const [first, ...rest] = input;
+    const leading = first !== undefined && SystemMessage.isInstance(first) ? first : undefined;
+    const messages = withIds(leading === undefined ? input : rest);
+    const run = this.#run(config);
+    const request = await prepareModelRequest({
+      disclosure: this.#disclosure,
+      state: this.#state,
+      messages,
+      agentTools: this.#tools,
+      systemPrompt: leading ?? this.#systemPrompt,
+      model,
+      run,
+    });
+    this.#apply(request.update);
+    this.#request = request;
+    return request;
+  }
+
+  async #runCall(
+    call: ToolCallLike,
+    state: McpThreadState,
+    run: RunInfo,
+  ): Promise<{ readonly message: ToolMessage; readonly update: McpStateUpdate | undefined }> {
+    const { result, update } = await this.#tools.run(call, state, run);
+    if (!isCommand(result)) return { message: result, update };
+    return { message: errorMessage(call, `${call.name} answered with a Command, which only a graph can follow.`), update };
+  }
+
+  #run(config: RunnableConfig | undefined): RunInfo {
+    const run = runInfoOf(config);
+    return this.#context === undefined ? run : { ...run, context: this.#context };
+  }
+
+  #apply(update: McpStateUpdate | undefined): void {
+    if (update === undefined) return;
+    const { mcpActivation = EMPTY_ACTIVATION } = this.#state;
+    const merged =
+      update.mcpActivation === undefined ? {} : { mcpActivation: mergeActivation(mcpActivation, update.mcpActivation) };
+    this.#state = { ...this.#state, ...update, ...merged };
+  }
+}
+
+/**
+ * A conversation with MCP tools for LangChain chains.
+ *
+ * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
+ * @throws {McpConfigError} for unknown or wrong options.
+ * @example
+ * const session = createMcpSession(hub, { systemPrompt: "Be brief." });
+ * const messages = await session.loop(model).invoke("Which files are here?");
+ */
+export function createMcpSession(hubOrClient: McpHub | WrappableClient, options: McpSessionOptions = {}): McpSession {
+  return new McpSession(McpHub.of(hubOrClient, "createMcpSession"), options);
+}
+
+function toMessages(input: McpSessionInput): BaseMessage[] {
+  if (typeof input === "string") return [new HumanMessage(input)];
+  if (Array.isArray(input)) return input.map((message) => coerceMessageLikeToMessage(message));
+  const prompt = input as Exclude<McpSessionInput, string | readonly unknown[]> | undefined;
+  if (typeof prompt?.toChatMessages === "function") return prompt.toChatMessages();
+  throw new McpConfigError("A session takes text, a list of messages, or what a prompt template makes.");
+}
+
+/** The messages, each with an id: mentions and notes are kept by it. Those of the caller are not written to. */
+function withIds(messages: readonly BaseMessage[]): BaseMessage[] {
+  return messages.map((message) => {
+    if (message.id !== undefined) return message;
+    const copy = Object.assign(Object.create(Object.getPrototypeOf(message) as object) as BaseMessage, message);
+    copy.id = randomUUID();
+    return copy;
+  });
+}
+
+/** Messages with others in the place of those that have the same id. */
+function replaced(messages: readonly BaseMessage[], others: readonly BaseMessage[]): BaseMessage[] {
+  const byId = new Map(others.flatMap((message) => (message.id === undefined ? [] : [[message.id, message] as const])));
+  const ids = new Set(messages.map(({ id }) => id));
+  return [
+    ...messages.map((message) => byId.get(message.id ?? "") ?? message),
+    ...others.filter(({ id }) => id === undefined || !ids.has(id)),
+  ];
+}

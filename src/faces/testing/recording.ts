@@ -1,0 +1,56 @@
+import type { RawTool } from "../../catalog/toolEntry.js";
+import { isRecord } from "../../text/isRecord.js";
+import { McpNotFoundError } from "../../errors.js";
+import type { McpHub } from "../../hub/mcpHub.js";
+import type { OperationOptions } from "../../hub/hubOperations.js";
+
+/** A tool as the server lists it. */
+export type RecordedTool = Pick<RawTool, "name"> & Partial<RawTool>;
+
+/** What a server offers, written down. JSON; the protocol's own shapes, untrusted and unread. */
+export interface McpRecording {
+  readonly tools: readonly RecordedTool[];
+  readonly prompts?: readonly unknown[] | undefined;
+  readonly resources?: readonly unknown[] | undefined;
+  readonly resourceTemplates?: readonly unknown[] | undefined;
+  /** The server's own instructions for models. */
+  readonly instructions?: string | undefined;
+  /** Name and version that the server gives itself. Default: the name it has in the configuration. */
+  readonly serverInfo?: object | undefined;
+}
+
+/**
+ * Writes down what the servers of a hub offer, for {@link createMcpTestHub}. Keep it as JSON beside the tests.
+ *
+ * Texts of servers go in as they are, results and contents of resources do not.
+ *
+ * @param serverNames - Default: all that are enabled.
+ * @param options - Who lists: the policy is asked.
+ * @throws {McpMiddlewareError} when a server cannot be reached or listed.
+ * @example
+ * writeFileSync("servers.json", JSON.stringify(await recordMcpServers(hub)));
+ */
+export async function recordMcpServers(
+  hub: McpHub,
+  serverNames?: readonly string[],
+  options: OperationOptions = {},
+): Promise<Record<string, McpRecording>> {
+  const enabled = [...hub.settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
+  const names = serverNames ?? enabled;
+  await hub.connect(names, { onFailure: "throw" });
+  const recorded = await Promise.all(
+    names.map(async (serverName): Promise<[string, McpRecording]> => {
+      const snapshot = hub.snapshot(serverName);
+      if (snapshot === undefined) throw new McpNotFoundError(`Server "${serverName}" has not been listed.`, { serverName });
+      const { tools, instructions, serverInfo, capabilities = {} } = snapshot;
+      const [prompts, resources, resourceTemplates] = await Promise.all([
+        isRecord(capabilities["prompts"]) ? hub.listPrompts(serverName, options) : undefined,
+        isRecord(capabilities["resources"]) ? hub.listResources(serverName, options) : undefined,
+        isRecord(capabilities["resources"]) ? hub.listResourceTemplates(serverName, options) : undefined,
+      ]);
+      const recording = { tools, prompts, resources, resourceTemplates, instructions, serverInfo };
+      return [serverName, JSON.parse(JSON.stringify(recording)) as McpRecording];
+    }),
+  );
+  return Object.fromEntries(recorded);
+}
