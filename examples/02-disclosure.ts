@@ -1,5 +1,5 @@
-// Disclosure: an agent starts with a short listing and one search tool, finds what it needs, and keeps it.
-// Run it with `npx tsx examples/02-disclosure.ts`; the model is scripted, the servers are real.
+// McpAgent: an agent starts with a short listing and one search tool, finds what it needs, and keeps it.
+// Run it with `npx tsx examples/02-agent.ts`; the model is scripted, the servers are real.
 import { AIMessage } from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import { MemorySaver } from "@langchain/langgraph";
@@ -55,7 +55,7 @@ console.log(after.listing === before.listing);
 // → true
 
 // %% 4. Small servers need no search
-// Pinned tools are bound in every call. Without `defer`, servers are pinned as long as all definitions stay small.
+// Pinned tools are bound in every call. Without `defer`, servers are always loaded as long as all definitions stay small.
 const small = await previewContext(hub, {}, { ...options, servers: ["memory"], tools: ["read_graph", "search_nodes"] });
 console.log(
   small.tools.map(({ name }) => name),

@@ -36,7 +36,7 @@ console.log(
 );
 // → true false
 
-// %% 2. One hop: a read, two writes, a move
+// %% 2. One step: a read, two writes, a move
 // The scripted model wants all at once. Nothing runs before a person has seen the writes, both in one interrupt.
 const call = (id: string, name: string, args: Record<string, unknown>) => ({ type: "tool_call" as const, id, name, args });
 const model = fakeModel()

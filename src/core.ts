@@ -7,7 +7,7 @@ export { loadMcpConfig } from "./config/mcpJson.js";
 export type {
   DecisionKind,
   McpRunContext,
-  PermissionTier,
+  PolicyTier,
   PolicyAnswer,
   PolicyFunction,
   PolicyOptions,
@@ -19,8 +19,8 @@ export type { McpServerEntry, WrappedServerEntry } from "./config/serverOptions.
 export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
-export type { GatedTool, McpToolMetadata } from "./call/gatedTool.js";
-export type { ToolChange } from "./catalog/fingerprints.js";
+export type { McpTool, McpToolMetadata } from "./call/mcpTool.js";
+export type { ToolChange } from "./catalog/toolFingerprints.js";
 export type { ToolField } from "./catalog/toolText.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";

@@ -40,10 +40,10 @@ const sentServerSchema = z.object({
   /** Digest of the server's tools when the thread was last told about them. */
   digest: z.string(),
   /** Whether its tools are bound in every model call of this thread. */
-  pinned: z.boolean(),
-  /** When its pinned tools were bound first, on the count of `Promotion.at`. */
+  alwaysLoaded: z.boolean(),
+  /** When its always loaded tools were bound first, on the count of `Promotion.at`. */
   at: z.number().int(),
-  /** Its pinned tools in the order they were bound, while they are few; others are bound by promotion. */
+  /** Its always loaded tools in the order they were bound, while they are few; others are bound by promotion. */
   names: z.array(z.string()).optional(),
 });
 
@@ -53,8 +53,8 @@ const sentSchema = z.object({
   view: z.string(),
   /** The listing as this thread was shown it, sent unchanged in every model call. */
   listing: z.string(),
-  /** Whether servers without `defer` of their own are pinned in this thread. */
-  pinsUnset: z.boolean(),
+  /** Whether servers without `defer` of their own are always loaded in this thread. */
+  loadsUnset: z.boolean(),
   /** Servers that the listing named as still connecting. */
   pending: z.array(z.string()),
   /** What the thread was told, by server. Nothing per tool. */
@@ -70,7 +70,7 @@ export type McpSent = z.output<typeof sentSchema>;
 /** How a call of a tool that was not bound is to be taken, by tool call id. */
 const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred"]));
 
-/** Private state key `_mcpUnbound`, replaced each hop. */
+/** Private state key `_mcpUnbound`, replaced each step. */
 export type McpUnbound = z.output<typeof unboundCallsSchema>;
 
 const signShape = {
@@ -85,7 +85,7 @@ const askedSchema = z.record(
   z.string(),
   z.object({
     ...signShape,
-    /** Position among the calls of the hop. */
+    /** Position among the calls of the step. */
     order: z.number().int(),
     request: z.object({
       operation: z.enum(["call", "invoke", "read", "list", "start"]),
@@ -99,7 +99,7 @@ const askedSchema = z.record(
   }),
 );
 
-/** The calls of a hop that wait for a person, by tool call id: private state key `_mcpAsked`, replaced each hop. JSON. */
+/** The calls of a step that wait for a person, by tool call id: private state key `_mcpAsked`, replaced each step. JSON. */
 export type McpAsked = z.output<typeof askedSchema>;
 
 const decisionsSchema = z.record(
@@ -115,7 +115,7 @@ const decisionsSchema = z.record(
   }),
 );
 
-/** What a person answered, by tool call id: private state key `_mcpDecisions`, replaced each hop. JSON. */
+/** What a person answered, by tool call id: private state key `_mcpDecisions`, replaced each step. JSON. */
 export type McpDecisions = z.output<typeof decisionsSchema>;
 
 const wantedResourceSchema = z.object({ serverName: z.string(), uri: z.string() });
@@ -268,7 +268,7 @@ export const mcpStateSchema = new StateSchema({
     inputSchema: activationSchema.default(EMPTY_ACTIVATION),
     reducer: mergeActivation,
   }),
-  // The later write wins: a middleware that calls the model twice in one hop makes two.
+  // The later write wins: a middleware that calls the model twice in one step makes two.
   _mcpSent: lastWrite(sentSchema.optional()),
   _mcpUnbound: lastWrite(unboundCallsSchema.optional()),
   _mcpAsked: lastWrite(askedSchema.optional()),

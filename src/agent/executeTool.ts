@@ -1,5 +1,5 @@
 import { isRecord } from "../text/isRecord.js";
-import { GatedTool, type GatedToolParts } from "../call/gatedTool.js";
+import { McpTool, type McpToolParts } from "../call/mcpTool.js";
 import { schemaText } from "../catalog/schema/schemaText.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import { EXECUTE_TOOL_NAME } from "../disclose/thread.js";
@@ -43,16 +43,16 @@ function readArguments(given: unknown): unknown {
  * @param run - Runs its calls.
  * @param inner - The tool that a call runs, when it is known: its run is found by that in a trace.
  */
-export function executeTool(run: GatedToolParts["run"], inner?: ToolEntry): GatedTool {
+export function executeTool(run: McpToolParts["run"], inner?: ToolEntry): McpTool {
   const metadata = inner === undefined ? {} : { serverName: inner.serverName, toolName: inner.toolName };
-  return new GatedTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata, run });
+  return new McpTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata, run });
 }
 
 /**
  * Runs a tool inside of `execute_mcp_tool`. Arguments that do not fit are answered with the schema, which the model may
  * not have seen.
  */
-export function runExecution(entry: ToolEntry, run: GatedToolParts["run"], args: unknown): GatedToolParts["run"] {
+export function runExecution(entry: ToolEntry, run: McpToolParts["run"], args: unknown): McpToolParts["run"] {
   return async (_outer, call) => {
     const message = await run(args, call);
     if (!isMcpArtifact(message.artifact) || message.artifact.errorCode !== "INVALID_ARGUMENTS") return message;

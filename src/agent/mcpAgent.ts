@@ -5,10 +5,10 @@ import { askPeople, type AskingParts, type Interrupt } from "../ask/people.js";
 import { contextOf } from "../call/boundTool.js";
 import { withOrphansAnswered } from "./orphans.js";
 import { toRequestMessages, type ResultPlacement } from "./requestMessages.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import { CallReview } from "./review.js";
 import { CallRouter, type ToolCallRoute } from "./router.js";
-import type { GatedTool } from "../call/gatedTool.js";
+import type { McpTool } from "../call/mcpTool.js";
 import { profileOf } from "../catalog/schema/profiles.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { Strategy } from "../config/agentOptions.js";
@@ -24,7 +24,7 @@ import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "../disclose/t
 import type { View, ViewOptions } from "../disclose/view.js";
 import type { Views } from "../disclose/views.js";
 import type { McpHub } from "../hub/mcpHub.js";
-import { isInsideOfTool, type LookUpTool, type RunInfo, type ToolCallLike } from "./runContext.js";
+import { isInsideOfTool, type LookUpTool, type RunContext, type ToolCallLike } from "./runContext.js";
 import { shownResources } from "../input/threadResources.js";
 import { placeResources, type PlacedResources } from "../input/placeResources.js";
 import { withoutAnswered } from "../input/typed.js";
@@ -34,7 +34,7 @@ import { SyntheticTools } from "./syntheticTools.js";
 
 /** How one agent is shown the tools of a hub. */
 export interface DisclosureOptions extends ViewOptions {
-  /** How tools reach the model that are not pinned. Default `"promote"`. */
+  /** How tools reach the model that are not always loaded. Default `"promote"`. */
   readonly strategy?: Strategy | undefined;
   /** Tools sent with `defer_loading` at the most. */
   readonly maxProviderTools?: number | undefined;
@@ -65,7 +65,7 @@ export interface ModelCallPlan {
   /** Texts for the end of the system message behind the listing: one for each mentioned resource. */
   readonly resources: readonly string[];
   /** Tools to bind behind the agent's own, in stable order. */
-  readonly tools: readonly GatedTool[];
+  readonly tools: readonly McpTool[];
   /** What the provider takes besides, behind them: tools that its own search shows, and that search. */
   readonly providerTools: readonly ProviderTool[];
   /** The thread's messages with our notes between them. */
@@ -79,7 +79,7 @@ export interface ModelCallPlan {
 }
 
 /** What a model call runs in. */
-export interface ModelCallInfo extends RunInfo {
+export interface ModelCallInfo extends RunContext {
   /** The messages of the thread, where the request has others. */
   readonly threadMessages?: readonly BaseMessage[] | undefined;
   /** The model client, when it is known: schemas, descriptions and images take the form that it takes. */
@@ -93,7 +93,7 @@ export interface ModelCallInfo extends RunInfo {
  *
  * Holds no conversation: state comes in, updates go out, so one object serves all threads.
  */
-export class Disclosure {
+export class McpAgent {
   readonly #hub: McpHub;
   readonly #views: Views;
   readonly #settings: ThreadSettings;
@@ -154,14 +154,14 @@ export class Disclosure {
    *
    * What has to be asked of what was typed waits for {@link answered}, which comes before the model is called.
    */
-  async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunInfo = {}): Promise<TurnOutcome> {
+  async start(state: McpThreadState, messages: readonly BaseMessage[], run: RunContext = {}): Promise<TurnOutcome> {
     const view = this.#viewOf(run.context, state);
     await this.#ready(view, state, run.signal);
     const waiting = waitingPrograms(this.#hub.programs, view.serverNames, state);
     // What a tool call hands to an agent is nobody's word.
     const isTyped = !isInsideOfTool(run);
-    const taken = await this.#input.take({ state, messages, view, asker: run, isTyped });
-    const turn = { ...taken, update: { ...withoutOldHop(state), ...taken.update, ...waiting } };
+    const taken = await this.#input.take({ state, messages, view, caller: run, isTyped });
+    const turn = { ...taken, update: { ...withoutOldStep(state), ...taken.update, ...waiting } };
     // The listing of a new thread is made when it is known what may be started.
     if (turn.isAnswered || (state._mcpSent === undefined && "_mcpConsents" in waiting)) return turn;
     // A message that takes another's place has its id.
@@ -179,13 +179,13 @@ export class Disclosure {
     state: McpThreadState,
     messages: readonly BaseMessage[],
     interrupt: Interrupt | undefined,
-    run: RunInfo = {},
+    run: RunContext = {},
   ): Promise<TurnOutcome | undefined> {
     if (!isWaiting(state)) return undefined;
     const view = this.#viewOf(run.context, state);
     const asking = { interrupt, onAsk: this.#onAsk, events: this.#hub.events };
     const consented = await this.#askConsents(view, state, asking, run);
-    const turn = await this.#input.answered({ state, messages, view, asker: run }, asking);
+    const turn = await this.#input.answered({ state, messages, view, caller: run }, asking);
     return turn === undefined
       ? { update: consented, messages: [], isAnswered: false }
       : { ...turn, update: { ...turn.update, ...consented } };
@@ -201,7 +201,7 @@ export class Disclosure {
     const view = this.#viewOf(context, state);
     await this.#ready(view, state, signal);
     const profile = profileOf(model);
-    const { sent, update } = showThread(view, state, messages, this.#settings, "hop");
+    const { sent, update } = showThread(view, state, messages, this.#settings, "step");
     const activation = afterUpdate(state, update);
     const { strategy, budgets } = this.#settings;
     const bound = boundTools(view, sent, strategy === "execute" ? EMPTY_ACTIVATION : activation, budgets);
@@ -231,7 +231,7 @@ export class Disclosure {
       (this.#synthetic.get(name) !== undefined || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
     const placement = {
       images: takesImages(model) ? (profile.name === "anthropic" ? ("tool" as const) : ("human" as const)) : ("none" as const),
-      maxHopResultChars: this.#settings.budgets.maxHopResultChars,
+      maxStepResultChars: this.#settings.budgets.maxStepResultChars,
     };
     const shown = toRequestMessages(withNotes(withOrphansAnswered(withoutAnswered(messages), isOurs), sent.notes), placement);
     const placed = this.#placeResources(view, state, { context }, shown, threadMessages, placement.images);
@@ -245,7 +245,12 @@ export class Disclosure {
    *
    * @returns What changes in the state of the thread.
    */
-  review(answer: AIMessage, plan: ModelCallPlan, state: McpThreadState, run: RunInfo = {}): Promise<McpStateUpdate | undefined> {
+  review(
+    answer: AIMessage,
+    plan: ModelCallPlan,
+    state: McpThreadState,
+    run: RunContext = {},
+  ): Promise<McpStateUpdate | undefined> {
     return this.#review.review(answer, plan, state, run);
   }
 
@@ -259,7 +264,7 @@ export class Disclosure {
     state: McpThreadState,
     messages: readonly BaseMessage[],
     interrupt: Interrupt | undefined,
-    run: RunInfo = {},
+    run: RunContext = {},
   ): Promise<McpStateUpdate | undefined> {
     return this.#review.ask(state, messages, interrupt, run);
   }
@@ -269,7 +274,7 @@ export class Disclosure {
    *
    * @param isRegistered - Whether the agent has a tool of its own by that name; such a call is never ours.
    */
-  async route(call: ToolCallLike, isRegistered: boolean, state: McpThreadState, run: RunInfo = {}): Promise<ToolCallRoute> {
+  async route(call: ToolCallLike, isRegistered: boolean, state: McpThreadState, run: RunContext = {}): Promise<ToolCallRoute> {
     const view = this.#viewOf(run.context, state);
     if (!isRegistered && !this.#router.isForeign(call, state)) {
       const route = this.#router.ambiguous(call, state) ?? (await this.#synthetic.route(call, view, state, run));
@@ -279,7 +284,7 @@ export class Disclosure {
   }
 
   /** Asks about programs, starts what was approved, and waits for it as a run does when it begins. */
-  async #askConsents(view: View, state: McpThreadState, asking: AskingParts, run: RunInfo): Promise<McpStateUpdate> {
+  async #askConsents(view: View, state: McpThreadState, asking: AskingParts, run: RunContext): Promise<McpStateUpdate> {
     const asked = state._mcpConsents ?? undefined;
     const { programs: consents, pool } = this.#hub;
     if (asked === undefined || consents === undefined) return {};
@@ -297,13 +302,13 @@ export class Disclosure {
   #placeResources(
     view: View,
     { _mcpResources }: McpThreadState,
-    asker: Asker,
+    caller: Caller,
     messages: BaseMessage[],
     threadMessages: readonly BaseMessage[],
     images: ResultPlacement["images"],
   ): PlacedResources {
     const kept = shownResources(_mcpResources?.read ?? [], view, ({ serverName, uri }) => {
-      return this.#hub.permits.decide({ kind: "read", serverName, uri }, asker).kind === "deny";
+      return this.#hub.permits.decide({ kind: "read", serverName, uri }, caller).kind === "deny";
     });
     if (kept.length === 0) return { system: [], messages };
     const threadIds = new Set(threadMessages.flatMap(({ id }) => id ?? []));
@@ -351,8 +356,8 @@ export class Disclosure {
   }
 }
 
-/** What a run that was given up left of its last hop is not of this one: no answer is for a later call. */
-function withoutOldHop({ _mcpUnbound, _mcpAsked, _mcpDecisions }: McpThreadState): McpStateUpdate {
+/** What a run that was given up left of its last step is not of this one: no answer is for a later call. */
+function withoutOldStep({ _mcpUnbound, _mcpAsked, _mcpDecisions }: McpThreadState): McpStateUpdate {
   const isEmpty = (record: object | undefined): boolean => Object.keys(record ?? {}).length === 0;
   return {
     ...(isEmpty(_mcpUnbound) ? {} : { _mcpUnbound: {} }),

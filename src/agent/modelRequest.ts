@@ -2,11 +2,11 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 
-import type { AgentTools } from "./agentTools.js";
+import type { AgentTools } from "./ownTools.js";
 import { withBlocks } from "./systemBlocks.js";
-import type { RunInfo } from "./runContext.js";
+import type { RunContext } from "./runContext.js";
 import type { ProviderTool } from "../disclose/providerTools.js";
-import type { Disclosure } from "./mcpAgent.js";
+import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError } from "../errors.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
 
@@ -29,7 +29,7 @@ export interface ModelRequest {
 
 /** What a request is made of. */
 export interface ModelRequestParts {
-  readonly disclosure: Disclosure;
+  readonly agent: McpAgent;
   readonly state: McpThreadState;
   readonly messages: readonly BaseMessage[];
   /** The agent's own tools. */
@@ -37,13 +37,13 @@ export interface ModelRequestParts {
   readonly systemPrompt: string | SystemMessage | undefined;
   /** The model client, when it is known. */
   readonly model: unknown;
-  readonly run: RunInfo;
+  readonly run: RunContext;
 }
 
 /** Prepares a model call of an agent that is not `createAgent`. */
 export async function prepareModelRequest(parts: ModelRequestParts): Promise<ModelRequest> {
-  const { disclosure, state, messages, agentTools, systemPrompt, model, run } = parts;
-  const plan = await disclosure.prepare(state, messages, agentTools.names, { ...run, model });
+  const { agent, state, messages, agentTools, systemPrompt, model, run } = parts;
+  const plan = await agent.prepare(state, messages, agentTools.names, { ...run, model });
   const leading = typeof systemPrompt === "string" ? new SystemMessage(systemPrompt) : systemPrompt;
   const systemMessage = withBlocks(leading ?? new SystemMessage(""), [plan.listing, ...plan.resources]);
   return {
@@ -51,7 +51,7 @@ export async function prepareModelRequest(parts: ModelRequestParts): Promise<Mod
     messages: plan.messages,
     tools: [...agentTools.own, ...plan.tools, ...plan.providerTools],
     update: plan.update ?? {},
-    complete: async (answer) => (await disclosure.review(answer, plan, state, run)) ?? {},
+    complete: async (answer) => (await agent.review(answer, plan, state, run)) ?? {},
   };
 }
 
@@ -60,7 +60,7 @@ export async function prepareModelRequest(parts: ModelRequestParts): Promise<Mod
  *
  * @throws {McpConfigError} for a model that cannot bind tools.
  */
-export async function callModel(model: BaseChatModel, request: ModelRequest, { config }: RunInfo): Promise<AIMessage> {
+export async function callModel(model: BaseChatModel, request: ModelRequest, { config }: RunContext): Promise<AIMessage> {
   const { systemMessage, messages, tools } = request;
   const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
   if (tools.length > 0 && model.bindTools === undefined) {

@@ -15,7 +15,7 @@ export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (n
   const orphans = new Map<number, ToolMessage[]>();
   messages.forEach((message, index) => {
     if (!AIMessage.isInstance(message) || (message.tool_calls ?? []).length === 0) return;
-    const end = endOfHop(messages, index);
+    const end = endOfStep(messages, index);
     const answers = messages.slice(index + 1, end + 1);
     const answered = new Set(answers.flatMap((answer) => (ToolMessage.isInstance(answer) ? answer.tool_call_id : [])));
     const open = (message.tool_calls ?? []).filter(({ id, name }) => id !== undefined && !answered.has(id) && isOurs(name));
@@ -30,7 +30,7 @@ export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (n
 }
 
 /** Index of the last answer that stands behind a message with calls. */
-function endOfHop(messages: readonly BaseMessage[], from: number): number {
+function endOfStep(messages: readonly BaseMessage[], from: number): number {
   let end = from;
   while (end + 1 < messages.length && ToolMessage.isInstance(messages[end + 1])) end += 1;
   return end;

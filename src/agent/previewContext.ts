@@ -2,7 +2,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 
 import { agentOptionsSchema, parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policyOptions.js";
-import { Disclosure } from "./mcpAgent.js";
+import { McpAgent } from "./mcpAgent.js";
 import { McpConfigError } from "../errors.js";
 import type { McpHub } from "../hub/mcpHub.js";
 import type { McpThreadState } from "../state.js";
@@ -36,9 +36,9 @@ export async function previewContext(
   if (option !== undefined) {
     throw new McpConfigError(`previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`);
   }
-  const disclosure = new Disclosure(hub, parseAgentOptions(options, "previewContext options"));
+  const agent = new McpAgent(hub, parseAgentOptions(options, "previewContext options"));
   const messages = state.messages ?? [];
-  const plan = await disclosure.prepare(state, messages, new Set(), { isPreview: true, context });
+  const plan = await agent.prepare(state, messages, new Set(), { isPreview: true, context });
   const known = new Set(messages);
   return {
     listing: plan.listing,

@@ -5,19 +5,19 @@ import { cutMiddle, isMcpArtifact, type ImageBlock } from "../call/result.js";
 /** What a model client takes of tool results. */
 export interface ResultPlacement {
   /**
-   * `"tool"`: images stand in the tool message. `"human"`: in a human message behind the tool messages of the hop, for
+   * `"tool"`: images stand in the tool message. `"human"`: in a human message behind the tool messages of the step, for
    * clients that take text only in tool messages. `"none"`: the model takes no images.
    */
   readonly images: "tool" | "human" | "none";
-  /** Characters of all results of one hop together. */
-  readonly maxHopResultChars: number;
+  /** Characters of all results of one step together. */
+  readonly maxStepResultChars: number;
 }
 
 const IMAGE_FOLLOWS = "[The image of this result follows below.]";
 const IMAGE_NOT_SHOWN = "[This result has an image, which this model cannot see.]";
 
 /**
- * The messages of a request: results of one hop within their common limit, images where the client takes them.
+ * The messages of a request: results of one step within their common limit, images where the client takes them.
  *
  * Pure, and the same for the same messages, so that what was sent in one request is sent again in the next. Messages of
  * the thread are never written to; where nothing is to be done the same array comes back.
@@ -26,39 +26,39 @@ export function toRequestMessages(messages: BaseMessage[], placement: ResultPlac
   const result: BaseMessage[] = [];
   let isChanged = false;
   for (let index = 0; index < messages.length;) {
-    const hop = hopAt(messages, index);
-    if (hop.length === 0) {
+    const step = hopAt(messages, index);
+    if (step.length === 0) {
       result.push(messages[index]!);
       index += 1;
       continue;
     }
-    const placed = placeHop(hop, placement);
-    if (placed !== hop) isChanged = true;
+    const placed = placeHop(step, placement);
+    if (placed !== step) isChanged = true;
     result.push(...placed);
-    index += hop.length;
+    index += step.length;
   }
   return isChanged ? result : messages;
 }
 
 /** The tool messages that stand together from a place on. */
 function hopAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
-  const hop: ToolMessage[] = [];
+  const step: ToolMessage[] = [];
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index]!;
     if (!ToolMessage.isInstance(message)) break;
-    hop.push(message);
+    step.push(message);
   }
-  return hop;
+  return step;
 }
 
-function placeHop(hop: ToolMessage[], { images, maxHopResultChars }: ResultPlacement): BaseMessage[] {
-  const ours = hop.map((message) => isMcpArtifact(message.artifact));
-  const lengths = hop.map((message, index) => (ours[index] === true ? textOf(message.content).length : 0));
+function placeHop(step: ToolMessage[], { images, maxStepResultChars }: ResultPlacement): BaseMessage[] {
+  const ours = step.map((message) => isMcpArtifact(message.artifact));
+  const lengths = step.map((message, index) => (ours[index] === true ? textOf(message.content).length : 0));
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  const share = total > maxHopResultChars ? fairShare(lengths, maxHopResultChars) : Number.POSITIVE_INFINITY;
+  const share = total > maxStepResultChars ? fairShare(lengths, maxStepResultChars) : Number.POSITIVE_INFINITY;
   const moved: ImageBlock[] = [];
   let isChanged = false;
-  const placed = hop.map((message, index) => {
+  const placed = step.map((message, index) => {
     if (ours[index] !== true) return message;
     const text = cutMiddle(textOf(message.content), share);
     const pictures = imagesOf(message.content);
@@ -67,7 +67,7 @@ function placeHop(hop: ToolMessage[], { images, maxHopResultChars }: ResultPlace
     if (images === "human") moved.push(...pictures);
     return withContent(message, contentFor(text, pictures, images));
   });
-  if (!isChanged) return hop;
+  if (!isChanged) return step;
   return moved.length === 0
     ? placed
     : [...placed, new HumanMessage({ content: [{ type: "text", text: imageCaption(moved.length) }, ...moved] })];

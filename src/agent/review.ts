@@ -5,7 +5,7 @@ import { callOf, checked } from "../call/callArguments.js";
 import { readExecution } from "./executeTool.js";
 import { openCalls } from "./openCalls.js";
 import { askedCall, type Wanted } from "../call/permits.js";
-import type { GatedTool } from "../call/gatedTool.js";
+import type { McpTool } from "../call/mcpTool.js";
 import type { OnAsk } from "../config/askSchema.js";
 import { isOurPrefix, namesakesOf } from "../disclose/namesakes.js";
 import { EXECUTE_TOOL_NAME } from "../disclose/thread.js";
@@ -14,7 +14,7 @@ import type { View } from "../disclose/view.js";
 import type { McpHub } from "../hub/mcpHub.js";
 import { resourceOperation } from "../input/resourceTools.js";
 import { permissionOf } from "../policy/operation.js";
-import type { LookUpTool, RunInfo, ToolCallLike } from "./runContext.js";
+import type { LookUpTool, RunContext, ToolCallLike } from "./runContext.js";
 import type { McpAsked, McpStateUpdate, McpThreadState, McpUnbound } from "../state.js";
 
 /** What a review is made of. */
@@ -26,7 +26,7 @@ export interface CallReviewParts {
 
 /** What {@link CallReview.review} needs of a model call. */
 export interface ReviewedPlan {
-  readonly tools: readonly GatedTool[];
+  readonly tools: readonly McpTool[];
   /** What the provider's own search can show. */
   readonly providerTools: readonly ProviderTool[];
   readonly foreignNames: ReadonlySet<string>;
@@ -42,7 +42,12 @@ export class CallReview {
   }
 
   /** Looks at the model's answer once, and writes down what later hooks must not work out anew. */
-  async review(answer: AIMessage, plan: ReviewedPlan, state: McpThreadState, run: RunInfo): Promise<McpStateUpdate | undefined> {
+  async review(
+    answer: AIMessage,
+    plan: ReviewedPlan,
+    state: McpThreadState,
+    run: RunContext,
+  ): Promise<McpStateUpdate | undefined> {
     const unbound: McpUnbound = {};
     const asked: McpAsked = {};
     const ours = new Set(plan.tools.map(({ name }) => name));
@@ -75,7 +80,7 @@ export class CallReview {
     const update: McpStateUpdate = {
       ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
       ...replaced("_mcpAsked", asked, state._mcpAsked),
-      // Answers of an earlier hop are for calls of that hop.
+      // Answers of an earlier step are for calls of that step.
       ...replaced("_mcpDecisions", {}, state._mcpDecisions),
     };
     return Object.keys(update).length === 0 ? undefined : update;
@@ -86,7 +91,7 @@ export class CallReview {
     state: McpThreadState,
     messages: readonly BaseMessage[],
     interrupt: Interrupt | undefined,
-    run: RunInfo,
+    run: RunContext,
   ): Promise<McpStateUpdate | undefined> {
     if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
     const asked = stillOpen(state._mcpAsked ?? {}, messages);
@@ -105,16 +110,16 @@ export class CallReview {
   }
 
   /** What the policy says of the request that one of our own tools makes; `undefined` for other calls. */
-  #judgeRequest(call: ToolCallLike, ours: ReadonlySet<string>, view: View, run: RunInfo): Wanted | undefined {
+  #judgeRequest(call: ToolCallLike, ours: ReadonlySet<string>, view: View, run: RunContext): Wanted | undefined {
     const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
     if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
     return { operation, decision: this.#parts.hub.permits.decide(operation, run), name: permissionOf(operation) };
   }
 
   /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
-  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunInfo): Promise<Wanted | undefined> {
+  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunContext): Promise<Wanted | undefined> {
     const { hub, lookUp } = this.#parts;
-    if (!hub.settings.isGoverned) return undefined;
+    if (!hub.settings.canAsk) return undefined;
     const entry = isRepaired
       ? namesakesOf(view, call.name)[0]
       : await lookUp(view, call.name, isOurPrefix(call.name), run.signal);
@@ -140,7 +145,7 @@ function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked 
   return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
 }
 
-/** A write that replaces what an earlier hop left; none when both are empty. */
+/** A write that replaces what an earlier step left; none when both are empty. */
 function replaced<Key extends "_mcpUnbound" | "_mcpAsked" | "_mcpDecisions">(
   key: Key,
   next: NonNullable<McpStateUpdate[Key]>,

@@ -3,8 +3,8 @@ import type { ToolMessage } from "@langchain/core/messages";
 import { callOf } from "../call/callArguments.js";
 import { errorMessage } from "../call/errorMessage.js";
 import { executeTool, readExecution, runExecution, type Execution } from "./executeTool.js";
-import { approvalOf, type Asker } from "../call/permits.js";
-import type { GatedTool, GatedToolParts } from "../call/gatedTool.js";
+import { approvalOf, type Caller } from "../call/permits.js";
+import type { McpTool, McpToolParts } from "../call/mcpTool.js";
 import { oneLine } from "../text/clean.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import { isOurPrefix, namesakesOf } from "../disclose/namesakes.js";
@@ -14,7 +14,7 @@ import type { View } from "../disclose/view.js";
 import type { McpHub } from "../hub/mcpHub.js";
 import { resourceOperation } from "../input/resourceTools.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
-import type { LookUpTool, RunInfo, ToolCallLike } from "./runContext.js";
+import type { LookUpTool, RunContext, ToolCallLike } from "./runContext.js";
 import type { McpDecisions, McpStateUpdate, McpThreadState } from "../state.js";
 
 /** What becomes of a tool call. */
@@ -35,7 +35,7 @@ export interface AnswerRoute {
 /** Run this tool; `after` says what its answer changes in the state. */
 export interface RunRoute {
   readonly kind: "run";
-  readonly tool: GatedTool;
+  readonly tool: McpTool;
   /** Arguments to run it with in place of the model's: a person edited them. */
   readonly args?: Record<string, unknown>;
   readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
@@ -44,7 +44,7 @@ export interface RunRoute {
 /** What is known of a call before it goes to the gate. */
 type CallVerdict =
   | { readonly kind: "answer"; readonly text: string }
-  | { readonly kind: "run"; readonly asker?: Asker; readonly edited?: Record<string, unknown> };
+  | { readonly kind: "run"; readonly caller?: Caller; readonly edited?: Record<string, unknown> };
 
 /** What a router is made of. */
 export interface CallRouterParts {
@@ -83,8 +83,8 @@ export class CallRouter {
   routeRequest(
     call: ToolCallLike,
     state: McpThreadState,
-    run: RunInfo,
-    toolFor: (asker: Asker) => GatedTool,
+    run: RunContext,
+    toolFor: (caller: Caller) => McpTool,
   ): RunRoute | AnswerRoute {
     const decided = ownValue(state._mcpDecisions, call.id);
     const operation = resourceOperation(call.name, call.args);
@@ -97,17 +97,17 @@ export class CallRouter {
         return answer(call, refusalText(name, decided));
       }
     }
-    return { kind: "run", tool: toolFor({ ...askerOf(run), ...approvalOf(decided) }), after: () => undefined };
+    return { kind: "run", tool: toolFor({ ...callerOf(run), ...approvalOf(decided) }), after: () => undefined };
   }
 
   /** What becomes of a call of `execute_mcp_tool`: that of the call inside. */
-  async routeExecution(call: ToolCallLike, view: View, state: McpThreadState, run: RunInfo): Promise<RunRoute | AnswerRoute> {
+  async routeExecution(call: ToolCallLike, view: View, state: McpThreadState, run: RunContext): Promise<RunRoute | AnswerRoute> {
     const found = await this.#executed(call.args, view, run.signal);
     if (typeof found === "string") return answer(call, found);
     const { entry, execution } = found;
     const verdict = this.#verdictOn({ ...call, args: execution.args }, entry, view, state, run);
     if (verdict.kind === "answer") return answer(call, verdict.text);
-    const runInner = this.#parts.hub.tools.runner(entry, verdict.asker);
+    const runInner = this.#parts.hub.tools.runner(entry, verdict.caller);
     return {
       kind: "run",
       tool: executeTool(runExecution(entry, runInner, verdict.edited ?? execution.args), entry),
@@ -116,7 +116,7 @@ export class CallRouter {
   }
 
   /** Runs `execute_mcp_tool` where it is called without a route. */
-  async runExecution(args: unknown, call: Parameters<GatedToolParts["run"]>[1], view: View): Promise<ToolMessage> {
+  async runExecution(args: unknown, call: Parameters<McpToolParts["run"]>[1], view: View): Promise<ToolMessage> {
     const found = await this.#executed(args, view, call.config.signal);
     if (typeof found === "string") return errorMessage({ id: call.toolCallId, name: call.name }, found);
     const { entry, execution } = found;
@@ -144,7 +144,7 @@ export class CallRouter {
     isRegistered: boolean,
     view: View,
     state: McpThreadState,
-    run: RunInfo,
+    run: RunContext,
   ): Promise<ToolCallRoute> {
     const verdict = ownValue(state._mcpUnbound, call.id);
     if (isRegistered || verdict === "foreign") return { kind: "pass" };
@@ -165,7 +165,7 @@ export class CallRouter {
     namesakes: readonly ToolEntry[],
     view: View,
     state: McpThreadState,
-    run: RunInfo,
+    run: RunContext,
   ): RunRoute | AnswerRoute {
     if (mayRepair && namesakes.length === 1) return this.#callRoute(call, namesakes[0]!, view, state, run);
     const names = namesakes.map(({ boundName }) => boundName);
@@ -178,7 +178,7 @@ export class CallRouter {
     entry: ToolEntry,
     view: View,
     state: McpThreadState,
-    run: RunInfo,
+    run: RunContext,
     isDeferred = false,
   ): RunRoute | AnswerRoute {
     const { hub, promotion } = this.#parts;
@@ -186,13 +186,13 @@ export class CallRouter {
       message.status === "error" || isDeferred ? undefined : promotion(view, [entry], state);
     const verdict = this.#verdictOn(call, entry, view, state, run);
     if (verdict.kind === "answer") return answer(call, verdict.text);
-    const { asker, edited } = verdict;
-    const tool = asker === undefined ? hub.tools.of(entry) : hub.tools.for(entry, asker);
+    const { caller, edited } = verdict;
+    const tool = caller === undefined ? hub.tools.of(entry) : hub.tools.for(entry, caller);
     return { kind: "run", tool, after, ...(edited === undefined ? {} : { args: edited }) };
   }
 
   /** Whether a call may go to the gate, with what a person said of it; or what the model is told in its place. */
-  #verdictOn(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunInfo): CallVerdict {
+  #verdictOn(call: ToolCallLike, entry: ToolEntry, view: View, state: McpThreadState, run: RunContext): CallVerdict {
     if (!view.mayShow(entry)) return { kind: "answer", text: unknownToolText(view, entry.boundName) };
     const decided = ownValue(state._mcpDecisions, call.id);
     if (decided === undefined) return { kind: "run" };
@@ -203,11 +203,11 @@ export class CallRouter {
     if (decided.boundName !== entry.boundName || decided.toolHash !== entry.hash) {
       return { kind: "answer", text: changedText(entry.boundName) };
     }
-    const asker = { ...askerOf(run), ...approvalOf(decided) };
-    return { kind: "run", asker, ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}) };
+    const caller = { ...callerOf(run), ...approvalOf(decided) };
+    return { kind: "run", caller, ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}) };
   }
 
-  #auditRefusal(operation: Operation, call: ToolCallLike, run: RunInfo, decided: McpDecisions[string]): void {
+  #auditRefusal(operation: Operation, call: ToolCallLike, run: RunContext, decided: McpDecisions[string]): void {
     const { permits } = this.#parts.hub;
     permits.audit(operation, permits.decide(operation, run), { ...run, toolCallId: call.id }, decided);
   }
@@ -218,7 +218,7 @@ function answer(call: ToolCallLike, text: string): AnswerRoute {
 }
 
 /** Who a call is for that the router hands on. */
-function askerOf({ origin, context = {} }: RunInfo): Asker {
+function callerOf({ origin, context = {} }: RunContext): Caller {
   return { context, ...(origin === undefined ? {} : { origin }) };
 }
 

@@ -1,12 +1,12 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 
 import { contextOf, originOf } from "../call/boundTool.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "../disclose/view.js";
 
 /** What a hook runs in. */
-export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
+export interface RunContext extends Pick<Caller, "origin" | "signal" | "context"> {
   /** Run configuration, for the adapter's hooks. */
   readonly config?: RunnableConfig | undefined;
 }
@@ -15,7 +15,7 @@ export interface RunInfo extends Pick<Asker, "origin" | "signal" | "context"> {
  * What a hook or a node runs in. Taken from the run's configuration: what `createAgent` hands to a hook as
  * `runtime.context` is only the part that the middleware's own `contextSchema` names.
  */
-export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
+export function runContextOf(config: RunnableConfig | undefined): RunContext {
   return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
 }
 
@@ -23,7 +23,7 @@ export function runInfoOf(config: RunnableConfig | undefined): RunInfo {
  * True for a run that a tool of another agent began, as deepagents do: its messages are written by a model. LangGraph names
  * the nodes that a run is inside of; `tools` is the node of tool calls, in `createAgent` and in ours.
  */
-export function isInsideOfTool({ config }: RunInfo): boolean {
+export function isInsideOfTool({ config }: RunContext): boolean {
   const { checkpoint_ns: namespace } = (config?.configurable ?? {}) as { readonly checkpoint_ns?: unknown };
   if (typeof namespace !== "string") return false;
   const around = namespace.split("|").slice(0, -1);

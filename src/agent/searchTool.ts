@@ -1,7 +1,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 
-import { GatedTool } from "../call/gatedTool.js";
+import { McpTool } from "../call/mcpTool.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { HubEvents } from "../events.js";
 import { originOf } from "../call/boundTool.js";
@@ -21,8 +21,8 @@ export interface SearchToolParts {
 }
 
 /** The tool by which the model finds tools. Its artifact is `{ matches }`, bound names, best first. */
-export function searchTool({ name, description, schema, events, search }: SearchToolParts): GatedTool {
-  return new GatedTool({
+export function searchTool({ name, description, schema, events, search }: SearchToolParts): McpTool {
+  return new McpTool({
     name,
     description,
     schema,

@@ -1,8 +1,8 @@
 import { executeTool } from "./executeTool.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import { searchTool } from "./searchTool.js";
 import type { CallRouter, ToolCallRoute } from "./router.js";
-import type { GatedTool } from "../call/gatedTool.js";
+import type { McpTool } from "../call/mcpTool.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import {
   answerSearch,
@@ -15,7 +15,7 @@ import {
 import { EXECUTE_TOOL_NAME, RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, type ThreadSettings } from "../disclose/thread.js";
 import type { View } from "../disclose/view.js";
 import type { McpHub } from "../hub/mcpHub.js";
-import type { RunInfo, ToolCallLike } from "./runContext.js";
+import type { RunContext, ToolCallLike } from "./runContext.js";
 import { resourceTool, type ResourceToolName } from "../input/resourceTools.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
 
@@ -35,7 +35,7 @@ export interface SyntheticToolsParts {
 /** Our own tools: search, the resource tools, and the one that runs others. */
 export class SyntheticTools {
   readonly #parts: SyntheticToolsParts;
-  readonly #bound: ReadonlyMap<string, GatedTool>;
+  readonly #bound: ReadonlyMap<string, McpTool>;
 
   constructor(parts: SyntheticToolsParts) {
     this.#parts = parts;
@@ -43,23 +43,23 @@ export class SyntheticTools {
     this.#bound = new Map([
       [SEARCH_TOOL_NAME, this.#searchTool(undefined, undefined, () => undefined)],
       [EXECUTE_TOOL_NAME, executeTool((args, call) => parts.router.runExecution(args, call, parts.viewOf(call.config)))],
-      ...RESOURCE_TOOL_NAMES.map((name): [string, GatedTool] => [name, this.#resourceTool(name)]),
+      ...RESOURCE_TOOL_NAMES.map((name): [string, McpTool] => [name, this.#resourceTool(name)]),
     ]);
   }
 
   /** One of them as it is bound. */
-  get(name: string): GatedTool | undefined {
+  get(name: string): McpTool | undefined {
     return this.#bound.get(name);
   }
 
   /** Decides what becomes of a call of one of them; `undefined` for other tools. */
-  async route(call: ToolCallLike, view: View, state: McpThreadState, run: RunInfo): Promise<ToolCallRoute | undefined> {
+  async route(call: ToolCallLike, view: View, state: McpThreadState, run: RunContext): Promise<ToolCallRoute | undefined> {
     const { router, settings } = this.#parts;
     if (call.name === SEARCH_TOOL_NAME && settings.search) return this.#searchRoute(view, state, run.signal);
     if (call.name === EXECUTE_TOOL_NAME && settings.strategy === "execute") return router.routeExecution(call, view, state, run);
     const name = settings.resourceTools ? RESOURCE_TOOL_NAMES.find((known) => known === call.name) : undefined;
     if (name === undefined) return undefined;
-    return router.routeRequest(call, state, run, (asker) => this.#resourceTool(name, view, asker));
+    return router.routeRequest(call, state, run, (caller) => this.#resourceTool(name, view, caller));
   }
 
   #searchRoute(view: View, state: McpThreadState, signal?: AbortSignal): ToolCallRoute {
@@ -75,7 +75,7 @@ export class SyntheticTools {
     known: View | undefined,
     signal: AbortSignal | undefined,
     onFound: (matches: readonly ToolEntry[]) => void,
-  ): GatedTool {
+  ): McpTool {
     const { hub, settings, viewOf, load } = this.#parts;
     return searchTool({
       name: SEARCH_TOOL_NAME,
@@ -94,7 +94,7 @@ export class SyntheticTools {
   }
 
   /** @param known - What may be seen. Default: what the context of the run may see that the tool is called in. */
-  #resourceTool(name: ResourceToolName, known?: View, asker?: Asker): GatedTool {
+  #resourceTool(name: ResourceToolName, known?: View, caller?: Caller): McpTool {
     const { hub, settings, viewOf, load } = this.#parts;
     const parts = {
       requests: hub.requests,
@@ -103,6 +103,6 @@ export class SyntheticTools {
       viewOf: (config: object) => known ?? viewOf(config),
       load: (view: View, signal: AbortSignal | undefined) => load(view, view.serverNames, signal),
     };
-    return resourceTool(name, parts, asker);
+    return resourceTool(name, parts, caller);
   }
 }

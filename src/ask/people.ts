@@ -2,7 +2,7 @@ import type { AskRequest, OnAsk } from "../config/askSchema.js";
 import type { HubEvents } from "../events.js";
 import { readAskResponse, refuseAll, toAskRequest } from "./request.js";
 import type { McpAsked, McpDecisions } from "../state.js";
-import { askNow, type Asker } from "../call/permits.js";
+import { askNow, type Caller } from "../call/permits.js";
 
 /** LangGraph's `interrupt`. */
 export type Interrupt = (request: AskRequest) => unknown;
@@ -24,14 +24,14 @@ export interface AskingParts {
 export async function askPeople(
   asked: McpAsked,
   { interrupt, onAsk, events }: AskingParts,
-  asker: Pick<Asker, "context" | "signal">,
+  caller: Pick<Caller, "context" | "signal">,
 ): Promise<McpDecisions> {
   try {
     if (interrupt !== undefined) return read(asked, interrupt(toAskRequest(asked)), events);
   } catch (error) {
     if (!isMissingCheckpointer(error)) throw error;
   }
-  if (onAsk !== undefined) return askNow(asked, onAsk, asker);
+  if (onAsk !== undefined) return askNow(asked, onAsk, caller);
   events.warn(
     "NOBODY_TO_ASK",
     'Something has to be approved by a person, and the agent has no way to ask: compile it with a checkpointer, or give the option "onAsk".',

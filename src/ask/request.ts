@@ -18,7 +18,7 @@ export function argumentsDigest(value: unknown): string {
   return digest(stringify(value) ?? "undefined", 32);
 }
 
-/** What a person is asked about the calls of a hop, in the order of the calls. Pure. */
+/** What a person is asked about the calls of a step, in the order of the calls. Pure. */
 export function toAskRequest(asked: McpAsked): AskRequest {
   const calls = inOrder(asked);
   return {

@@ -1,7 +1,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 
-import { GatedTool, type GatedToolParts, type McpToolMetadata } from "./gatedTool.js";
+import { McpTool, type McpToolParts, type McpToolMetadata } from "./mcpTool.js";
 import { toModelSchema } from "../catalog/schema/modelSchema.js";
 import type { SchemaProfile } from "../catalog/schema/profiles.js";
 import { cut, removeInvisible } from "../text/clean.js";
@@ -12,7 +12,7 @@ import { McpMiddlewareError } from "../errors.js";
 import type { RunOrigin } from "../events.js";
 import { errorTextForModel } from "./errorText.js";
 import type { Gate } from "./gate.js";
-import type { Asker } from "./permits.js";
+import type { Caller } from "./permits.js";
 import type { McpArtifact } from "./result.js";
 
 /**
@@ -21,7 +21,7 @@ import type { McpArtifact } from "./result.js";
  * It calls through the gate, not through a connection: an object that an agent holds works again after a reconnect.
  * A call never throws for what the server or the connection did; it answers with a `ToolMessage` of status `error`.
  */
-export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate, profile: SchemaProfile): GatedTool {
+export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate, profile: SchemaProfile): McpTool {
   const { serverName, toolName, boundName } = entry;
   const metadata: McpToolMetadata = {
     serverName,
@@ -33,7 +33,7 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
     ...(settings.metadata === undefined ? {} : { serverMetadata: settings.metadata }),
   };
   const text = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
-  return new GatedTool({
+  return new McpTool({
     name: boundName,
     description: cut(text, profile.maxDescriptionChars),
     schema: toModelSchema(entry.inputSchema, profile),
@@ -45,16 +45,16 @@ export function boundTool(entry: ToolEntry, settings: ServerSettings, gate: Gate
 /**
  * Runs the calls of a bound tool through the gate.
  *
- * @param asker - Who they are for, and what a person has said. Default: the context of the run they are made in.
+ * @param caller - Who they are for, and what a person has said. Default: the context of the run they are made in.
  */
-export function runCall({ serverName, toolName, boundName }: ToolEntry, gate: Gate, asker?: Asker): GatedToolParts["run"] {
+export function runCall({ serverName, toolName, boundName }: ToolEntry, gate: Gate, caller?: Caller): McpToolParts["run"] {
   return async (args, { toolCallId, name, config }) => {
     const startedAt = performance.now();
     const base = { name, tool_call_id: toolCallId };
     try {
       const outcome = await gate.call({
         context: contextOf(config),
-        ...asker,
+        ...caller,
         serverName,
         toolName,
         arguments: args,

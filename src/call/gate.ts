@@ -6,7 +6,7 @@ import * as z from "zod";
 
 import type { Catalog } from "../catalog/catalog.js";
 import { cut } from "../text/clean.js";
-import { withinMs } from "../text/withinMs.js";
+import { rejectAfter } from "../text/rejectAfter.js";
 import { repairArguments } from "../catalog/schema/repairArguments.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
@@ -20,14 +20,14 @@ import { moreRestrictive, type Decision } from "../policy/policy.js";
 import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
 import type { FailedRequest } from "./callError.js";
-import type { AskedNow, Asker, Permits } from "./permits.js";
+import type { AskedNow, Caller, Permits } from "./permits.js";
 import { tellRun } from "./runStream.js";
 import { send } from "./send.js";
 import { serverOf, type ServersParts } from "./serverOf.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 
 /** A call that someone wants to make. */
-export interface CallRequest extends Asker {
+export interface CallRequest extends Caller {
   readonly serverName: string;
   /** The server's own name of the tool. */
   readonly toolName: string;
@@ -200,7 +200,7 @@ export class Gate {
     const storeKey = outcome.artifact.truncated?.storeKey;
     if (resultStore === undefined || storeKey === undefined) return outcome;
     try {
-      await withinMs(resultStore.mset([[storeKey, { serverName, toolName, ...raw }]]), STORE_WAIT_MS, "resultStore");
+      await rejectAfter(resultStore.mset([[storeKey, { serverName, toolName, ...raw }]]), STORE_WAIT_MS, "resultStore");
       return outcome;
     } catch (error) {
       events.warn("RESULT_NOT_STORED", `A result of "${toolName}" could not be stored: ${messageOf(error)}`, serverName);

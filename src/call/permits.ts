@@ -4,7 +4,7 @@ import { McpPolicyError, messageOf } from "../errors.js";
 import type { HubEvents, RunOrigin } from "../events.js";
 import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../ask/request.js";
 import { permissionOf, targetOf, type Operation } from "../policy/operation.js";
-import type { ToolPins } from "../catalog/fingerprints.js";
+import type { ToolFingerprints } from "../catalog/toolFingerprints.js";
 import { moreRestrictive, type Decision, type Policy } from "../policy/policy.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 
@@ -20,7 +20,7 @@ export interface Approval {
 }
 
 /** Who wants an operation, and how a person can be asked about it. */
-export interface Asker {
+export interface Caller {
   readonly context?: McpRunContext | undefined;
   readonly toolCallId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -57,7 +57,7 @@ const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Ob
   kind: "ask",
   reason:
     "its text or arguments are not what they were when it was seen first (hub.toolChanges() shows the difference, hub.acceptTools() accepts it)",
-  decidedBy: "toolPins",
+  decidedBy: "toolFingerprints",
   isHidden: false,
 });
 const NOBODY: McpRunContext = Object.freeze({});
@@ -66,16 +66,16 @@ const NOBODY: McpRunContext = Object.freeze({});
 export class Permits {
   readonly #policyOf: () => Policy;
   readonly #events: HubEvents;
-  readonly #pins: ToolPins;
+  readonly #fingerprints: ToolFingerprints;
 
-  constructor(policyOf: () => Policy, events: HubEvents, pins: ToolPins) {
+  constructor(policyOf: () => Policy, events: HubEvents, fingerprints: ToolFingerprints) {
     this.#policyOf = policyOf;
     this.#events = events;
-    this.#pins = pins;
+    this.#fingerprints = fingerprints;
   }
 
   /** What the policy in force says; a tool that nobody has accepted as it is now is asked about at least. */
-  decide(operation: Operation, { context }: Asker): Decision {
+  decide(operation: Operation, { context }: Caller): Decision {
     const isChanged = this.#isChanged(operation);
     if (this.#policyOf().isOpen && !this.#events.has("policy") && !isChanged) return OPEN;
     const decision = this.#policyOf().decide(operation, context ?? NOBODY);
@@ -89,16 +89,16 @@ export class Permits {
 
   /** Counts what else may change decisions. */
   get version(): number {
-    return this.#pins.version;
+    return this.#fingerprints.version;
   }
 
   /** True for a tool that is another one than when it was seen first, and that nobody has accepted. */
   isWithheld(serverName: string, toolName: string): boolean {
-    return this.#pins.isChanged(serverName, toolName);
+    return this.#fingerprints.isChanged(serverName, toolName);
   }
 
   /** True for an operation that is allowed whatever its arguments are. */
-  isFree(operation: Operation, { context }: Asker): boolean {
+  isFree(operation: Operation, { context }: Caller): boolean {
     return !this.#isChanged(operation) && this.#policyOf().allowsAlways(operation, context ?? NOBODY);
   }
 
@@ -114,38 +114,38 @@ export class Permits {
    * everything may have changed meanwhile. `undefined` when it may run.
    * @throws {McpPolicyError} when it is denied, when a person has to be asked and was not, or said no.
    */
-  async pass(wanted: Wanted, asker: Asker): Promise<AskedNow | undefined> {
+  async pass(wanted: Wanted, caller: Caller): Promise<AskedNow | undefined> {
     const { operation, decision } = wanted;
-    const { approval, onAsk } = asker;
+    const { approval, onAsk } = caller;
     switch (decision.kind) {
       case "deny":
-        this.audit(operation, decision, asker);
+        this.audit(operation, decision, caller);
         throw deniedError(operation, decision);
       case "allow":
-        this.audit(operation, decision, asker, approval);
+        this.audit(operation, decision, caller, approval);
         return undefined;
       case "ask": {
         if (approval !== undefined) {
           const isSame = isApproved(wanted, approval);
-          this.audit(operation, decision, asker, isSame ? approval : { type: "refuse" });
+          this.audit(operation, decision, caller, isSame ? approval : { type: "refuse" });
           // Who approves a call takes the tool as it is.
-          if (isSame && operation.kind === "call") this.#pins.accept(operation.serverName, [operation.toolName]);
+          if (isSame && operation.kind === "call") this.#fingerprints.accept(operation.serverName, [operation.toolName]);
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
         }
-        if (onAsk !== undefined) return this.#ask(wanted, onAsk, asker);
-        this.audit(operation, decision, asker, { type: "refuse" });
+        if (onAsk !== undefined) return this.#ask(wanted, onAsk, caller);
+        this.audit(operation, decision, caller, { type: "refuse" });
         throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
       }
     }
   }
 
   #isChanged(operation: Operation): boolean {
-    return operation.kind === "call" && this.#pins.isChanged(operation.serverName, operation.toolName);
+    return operation.kind === "call" && this.#fingerprints.isChanged(operation.serverName, operation.toolName);
   }
 
   /** Writes a `policy` event. */
-  audit(operation: Operation, decision: Decision, { context, toolCallId, origin }: Asker, answer?: Answer): void {
+  audit(operation: Operation, decision: Decision, { context, toolCallId, origin }: Caller, answer?: Answer): void {
     if (!this.#events.has("policy")) return;
     const args = argumentsOf(operation);
     this.#events.emit("policy", {
@@ -168,17 +168,17 @@ export class Permits {
   }
 
   /** Asks a person here and now. */
-  async #ask(wanted: Wanted, onAsk: OnAsk, asker: Asker): Promise<AskedNow> {
+  async #ask(wanted: Wanted, onAsk: OnAsk, caller: Caller): Promise<AskedNow> {
     const { operation, decision, toolHash = "" } = wanted;
-    const callId = asker.toolCallId ?? "";
+    const callId = caller.toolCallId ?? "";
     const asked = { [callId]: askedCall(wanted, 0) };
-    const answer = (await askNow(structuredClone(asked), onAsk, asker))[callId]!;
+    const answer = (await askNow(structuredClone(asked), onAsk, caller))[callId]!;
     const { type, answeredBy, digest } = answer;
     if (type === "approve") return { approval: { type, digest: asked[callId]!.digest, toolHash, answeredBy } };
     if (type === "edit" && operation.kind === "call") {
       return { approval: { type, digest, toolHash, answeredBy }, edited: answer.editedArguments ?? {} };
     }
-    this.audit(operation, decision, asker, answer);
+    this.audit(operation, decision, caller, answer);
     const why = type === "edit" ? "only the arguments of tools can be edited" : (answer.message ?? "a person rejected it");
     throw askError("APPROVAL_REFUSED", operation, decision, why);
   }
@@ -197,14 +197,14 @@ function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest,
 }
 
 /** What a person said, as it lets the operation through; nothing for other answers. */
-export function approvalOf(decided: McpDecisions[string] | undefined): Pick<Asker, "approval"> {
+export function approvalOf(decided: McpDecisions[string] | undefined): Pick<Caller, "approval"> {
   if (decided?.type !== "approve" && decided?.type !== "edit") return {};
   const { type, digest, toolHash, answeredBy } = decided;
   return { approval: { type, digest, toolHash, answeredBy } };
 }
 
 /** Asks by `onAsk`; what it throws refuses all. */
-export async function askNow(asked: McpAsked, onAsk: OnAsk, { context, signal }: Asker): Promise<McpDecisions> {
+export async function askNow(asked: McpAsked, onAsk: OnAsk, { context, signal }: Caller): Promise<McpDecisions> {
   try {
     return readAskResponse(asked, await onAsk(toAskRequest(asked), { context: context ?? NOBODY, signal }));
   } catch (error) {

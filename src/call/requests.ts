@@ -7,7 +7,7 @@ import type { Session } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
 import { callError, type FailedRequest } from "./callError.js";
-import type { Asker, Permits } from "./permits.js";
+import type { Caller, Permits } from "./permits.js";
 import { send } from "./send.js";
 import { serverOf, type ServersParts } from "./serverOf.js";
 import type { ServerSettings } from "../config/settings.js";
@@ -35,7 +35,7 @@ export class Requests {
    * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
    */
   async getPrompt(
-    request: Asker & {
+    request: Caller & {
       readonly serverName: string;
       readonly promptName: string;
       readonly arguments: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export class Requests {
    * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
    */
   async readResource(
-    request: Asker & { readonly serverName: string; readonly uri: string },
+    request: Caller & { readonly serverName: string; readonly uri: string },
   ): Promise<Readonly<Record<string, unknown>>> {
     const { serverName, uri } = request;
     await this.#permit({ kind: "read", serverName, uri }, request);
@@ -67,7 +67,7 @@ export class Requests {
    *
    * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
    */
-  async list(request: Asker & { readonly serverName: string; readonly key: SideKey }): Promise<readonly unknown[]> {
+  async list(request: Caller & { readonly serverName: string; readonly key: SideKey }): Promise<readonly unknown[]> {
     const { serverName, key, signal } = request;
     await this.#permit({ kind: "list", serverName }, request);
     return this.lookUp(serverName, key, signal);
@@ -102,7 +102,7 @@ export class Requests {
    * @throws {McpMiddlewareError} when the policy refuses it, or it was not answered.
    */
   async complete(
-    request: Asker & {
+    request: Caller & {
       readonly serverName: string;
       readonly params: Readonly<Record<string, unknown>>;
       /** The prompt that is completed: where it may not be invoked, it may not be known either. */
@@ -130,7 +130,7 @@ export class Requests {
    * @throws {McpMiddlewareError} when the policy refuses it, or the server does.
    */
   async subscription(
-    request: Asker & { readonly serverName: string; readonly uri: string; readonly change: "subscribe" | "unsubscribe" },
+    request: Caller & { readonly serverName: string; readonly uri: string; readonly change: "subscribe" | "unsubscribe" },
   ): Promise<void> {
     const { serverName, uri, change, signal } = request;
     const { server, connection } = serverOf(this.#parts, serverName);
@@ -149,7 +149,7 @@ export class Requests {
    * @returns With the result, the mark by which it can be told later whether the resource changed.
    */
   async readWatched(
-    request: Asker & { readonly serverName: string; readonly uri: string },
+    request: Caller & { readonly serverName: string; readonly uri: string },
   ): Promise<{ readonly result: Readonly<Record<string, unknown>>; readonly mark: string }> {
     const { serverName, uri, signal } = request;
     const { connection } = serverOf(this.#parts, serverName);
@@ -177,7 +177,7 @@ export class Requests {
     return subscriptions.isWatched(uri) ? "unchanged" : "unknown";
   }
 
-  #read({ serverName, uri, signal }: Asker & { readonly serverName: string; readonly uri: string }) {
+  #read({ serverName, uri, signal }: Caller & { readonly serverName: string; readonly uri: string }) {
     return this.#send(serverName, `resource "${uri}"`, signal, (session, options) =>
       session.client.request({ method: "resources/read", params: { uri } }, anyResult, options),
     );
@@ -197,7 +197,7 @@ export class Requests {
   }
 
   /** Asks the policy, and a person where it says so. */
-  async #permit(operation: Exclude<Operation, { kind: "call" }>, request: Asker): Promise<void> {
+  async #permit(operation: Exclude<Operation, { kind: "call" }>, request: Caller): Promise<void> {
     const { permits } = this.#parts;
     serverOf(this.#parts, operation.serverName);
     const name = permissionOf(operation);

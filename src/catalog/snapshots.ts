@@ -4,7 +4,7 @@ import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerSnapshot } from "./catalog.js";
 import { digest } from "../text/hash.js";
 import { readTool } from "./toolEntry.js";
-import { withinMs } from "../text/withinMs.js";
+import { rejectAfter } from "../text/rejectAfter.js";
 
 const STORE_WAIT_MS = 2_000;
 const VERSION = 1;
@@ -39,7 +39,7 @@ export class Snapshots {
     const before = this.#stored.get(serverName);
     this.#stored.set(serverName, mark);
     const entry: [string, unknown] = [this.#key(serverName), content];
-    const writing = withinMs(
+    const writing = rejectAfter(
       Promise.resolve().then(() => this.#store.mset([entry])),
       STORE_WAIT_MS,
       "snapshotStore",
@@ -61,7 +61,7 @@ export class Snapshots {
 
   async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
     const names = [...this.#servers.keys()];
-    const found = await withinMs(
+    const found = await rejectAfter(
       this.#store.mget(names.map((serverName) => this.#key(serverName))),
       STORE_WAIT_MS,
       "snapshotStore",

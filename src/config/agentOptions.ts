@@ -6,7 +6,7 @@ import { globsSchema } from "../text/globs.js";
 import { budgetShape } from "./hubOptions.js";
 import { parseOptions } from "./parseOptions.js";
 
-/** How tools reach the model that are not pinned; see the option `strategy`. */
+/** How tools reach the model that are not always loaded; see the option `strategy`. */
 export type Strategy = "promote" | "execute" | "provider";
 
 /** How one agent uses a hub: options of `mcpMiddleware` and `previewContext`. */
@@ -16,7 +16,7 @@ export const agentOptionsSchema = z.strictObject({
   /** Globs on raw or bound tool names this agent may use. Default: all. */
   tools: globsSchema.optional(),
   /**
-   * How tools reach the model that are not pinned. `"promote"`: what a search found is bound. `"execute"`: the bound tools
+   * How tools reach the model that are not always loaded. `"promote"`: what a search found is bound. `"execute"`: the bound tools
    * never change; what was found is run by `execute_mcp_tool`. `"provider"`: they are sent with `defer_loading` and the
    * provider's own search, for ChatAnthropic and ChatOpenAI with the Responses API; `"promote"` for other models. Default
    * `"promote"`.

@@ -25,7 +25,7 @@ export interface ActionRequest {
   readonly reason: string;
 }
 
-/** What a person is asked: the value of the interrupt, and what `onAsk` gets. All calls of one hop together. */
+/** What a person is asked: the value of the interrupt, and what `onAsk` gets. All calls of one step together. */
 export interface AskRequest {
   readonly actionRequests: readonly ActionRequest[];
   readonly reviewConfigs: readonly {

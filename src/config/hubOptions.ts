@@ -1,7 +1,7 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import * as z from "zod";
 
-import { consentSchema, toolPinsSchema, transportsSchema, urlGuardSchema } from "./securityOptions.js";
+import { consentSchema, toolFingerprintsSchema, transportsSchema, urlGuardSchema } from "./securityOptions.js";
 import { keptStoreSchema, type KeptStore } from "./store.js";
 import { policySchema, tierSchema } from "./policyOptions.js";
 import { serverEntrySchema, wrappedServerSchema } from "./serverOptions.js";
@@ -18,14 +18,14 @@ export const budgetShape = {
   searchWaitMs: z.number().int().min(0).max(60_000).optional(),
   /** Characters of the listing, tags and newlines included. At least 300. */
   listingBudgetChars: z.number().int().min(300).optional(),
-  /** When all visible definitions together stay under this, servers without `defer` are pinned. 0: always defer. */
+  /** When all visible definitions together stay under this, servers without `defer` are always loaded. 0: always defer. */
   autoDeferChars: z.number().int().min(0).optional(),
   /** Promoted tools bound at the same time; the least recently used leave first. */
   maxPromoted: positiveCount.optional(),
   /** Characters of the definitions of promoted tools bound at the same time. */
   maxPromotedChars: positiveCount.optional(),
-  /** Characters of all results of one hop that reach the model. */
-  maxHopResultChars: positiveCount.optional(),
+  /** Characters of all results of one step that reach the model. */
+  maxStepResultChars: positiveCount.optional(),
   /** Milliseconds that reading the resources a message mentions may take. 0 to 600,000. */
   mentionDeadlineMs: z.number().int().min(0).max(600_000).optional(),
   /** Characters of one resource that reach the model. */
@@ -124,7 +124,7 @@ const sharedShape = {
   /** Pages of one listing that are read at the most. */
   maxListPages: positiveCount.optional(),
   /** What happens with tools whose text or arguments change. Default: the event `toolChanged` tells of it. */
-  toolPins: toolPinsSchema.optional(),
+  toolFingerprints: toolFingerprintsSchema.optional(),
   /** Which URLs of remote servers are followed. Of a wrapped client's servers the URLs are only warned about. */
   urlGuard: urlGuardSchema.optional(),
 };

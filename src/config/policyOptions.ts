@@ -14,7 +14,7 @@ export type DecisionKind = (typeof DECISIONS)[number];
  * - `"strict"`: everything is asked;
  * - `"readonly"`: reading is allowed, anything else is denied.
  */
-export type PermissionTier = (typeof TIERS)[number];
+export type PolicyTier = (typeof TIERS)[number];
 
 /** Names of the tiers. */
 export const TIERS = ["open", "cautious", "strict", "readonly"] as const;
@@ -119,7 +119,7 @@ export type ToolOverride = z.input<typeof overrideSchema>;
 export const tierSchema = z.enum(TIERS);
 
 /** Options of a server entry that say who may do what with it. */
-export const governShape = {
+export const serverPolicyShape = {
   /** What the server's tools may do. Default: that of the hub, else `"open"`. */
   permission: tierSchema.optional(),
   /**

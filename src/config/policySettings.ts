@@ -1,10 +1,10 @@
 import type * as z from "zod";
 
-import type { governShape, PermissionTier, ToolOverride } from "./policyOptions.js";
+import type { serverPolicyShape, PolicyTier, ToolOverride } from "./policyOptions.js";
 
 /** Who may do what with one server: complete settings. */
-export interface GovernSettings {
-  readonly permission: PermissionTier;
+export interface ServerPolicySettings {
+  readonly permission: PolicyTier;
   readonly overrides: Readonly<Record<string, ToolOverride>>;
   readonly trustAnnotations: boolean;
   /** All of these are needed. */
@@ -13,10 +13,10 @@ export interface GovernSettings {
   readonly workspaces: readonly string[] | undefined;
 }
 
-type GovernOptions = { readonly [Key in keyof typeof governShape]?: z.output<(typeof governShape)[Key]> };
+type ServerPolicyOptions = { readonly [Key in keyof typeof serverPolicyShape]?: z.output<(typeof serverPolicyShape)[Key]> };
 
 /** Completes what a server entry says with what the hub says. */
-export function governSettings(entry: GovernOptions, hubPermission: PermissionTier | undefined): GovernSettings {
+export function serverPolicySettings(entry: ServerPolicyOptions, hubPermission: PolicyTier | undefined): ServerPolicySettings {
   return {
     permission: entry.permission ?? hubPermission ?? "open",
     overrides: entry.overrides ?? {},
@@ -27,14 +27,14 @@ export function governSettings(entry: GovernOptions, hubPermission: PermissionTi
 }
 
 /** True when anything was written that can ask or deny: only then do agents get the hook that asks. */
-export function isGoverned(
+export function canAsk(
   hub: {
     readonly policy?: unknown;
     readonly permission?: unknown;
-    readonly toolPins?: { readonly onChange?: unknown } | undefined;
+    readonly toolFingerprints?: { readonly onChange?: unknown } | undefined;
   },
-  entries: Iterable<GovernOptions | undefined>,
+  entries: Iterable<ServerPolicyOptions | undefined>,
 ): boolean {
-  if (hub.policy !== undefined || hub.permission !== undefined || hub.toolPins?.onChange === "ask") return true;
+  if (hub.policy !== undefined || hub.permission !== undefined || hub.toolFingerprints?.onChange === "ask") return true;
   return [...entries].some((entry) => entry?.permission !== undefined || entry?.overrides !== undefined);
 }

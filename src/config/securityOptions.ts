@@ -130,7 +130,7 @@ export function consentSettings(option: z.output<typeof consentSchema> | undefin
 }
 
 /** What happens with a tool that is not what it was when it was seen first; see `docs/security.md`. */
-export const toolPinsSchema = z.strictObject({
+export const toolFingerprintsSchema = z.strictObject({
   /** Where the tools are kept as they were seen first: the path of a file, or a LangChain store. Default: in this process. */
   store: keptStoreSchema.optional(),
   /**
@@ -141,12 +141,12 @@ export const toolPinsSchema = z.strictObject({
 });
 
 /** What happens with tools that changed. */
-export interface ToolPinSettings {
+export interface ToolFingerprintSettings {
   readonly store: KeptStore | string | undefined;
   readonly onChange: "note" | "ask" | "deny";
 }
 
-/** The option `toolPins` with its defaults. */
-export function toolPinSettings(option: z.output<typeof toolPinsSchema> | undefined): ToolPinSettings {
+/** The option `toolFingerprints` with its defaults. */
+export function toolFingerprintSettings(option: z.output<typeof toolFingerprintsSchema> | undefined): ToolFingerprintSettings {
   return { store: option?.store, onChange: option?.onChange ?? "note" };
 }

@@ -4,7 +4,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
 
 import { globsSchema } from "../text/globs.js";
-import { governShape } from "./policyOptions.js";
+import { serverPolicyShape } from "./policyOptions.js";
 
 const positiveMs = z.number().int().positive();
 const positiveCount = z.number().int().positive();
@@ -99,7 +99,7 @@ export const serverEntrySchema = z.strictObject({
   /** Globs on raw tool names that are not offered; beats `toolFilter`. */
   toolDeny: globsSchema.optional(),
 
-  ...governShape,
+  ...serverPolicyShape,
 
   /** Milliseconds for handshake and first listing together. */
   connectTimeoutMs: positiveMs.optional(),

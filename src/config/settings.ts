@@ -6,10 +6,10 @@ import { DEFAULTS } from "./defaults.js";
 import { matchGlobs } from "../text/globs.js";
 import {
   consentSettings,
-  toolPinSettings,
+  toolFingerprintSettings,
   urlGuardSettings,
   type ConsentSettings,
-  type ToolPinSettings,
+  type ToolFingerprintSettings,
   type UrlGuardSettings,
 } from "./securityOptions.js";
 import {
@@ -23,7 +23,7 @@ import {
 } from "./hubOptions.js";
 import { nearest } from "../text/nearest.js";
 import type { PolicyOptions } from "./policyOptions.js";
-import { governSettings, isGoverned, type GovernSettings } from "./policySettings.js";
+import { serverPolicySettings, canAsk, type ServerPolicySettings } from "./policySettings.js";
 import { parseOptions } from "./parseOptions.js";
 import type { serverEntrySchema, McpServerEntry, WrappedServerEntry } from "./serverOptions.js";
 import { transportSettings, type TransportSettings } from "./transport.js";
@@ -44,7 +44,7 @@ export interface ServerSettings {
   readonly defer: boolean | undefined;
   readonly isAlwaysLoaded: (toolName: string) => boolean;
   readonly isOffered: (toolName: string) => boolean;
-  readonly govern: GovernSettings;
+  readonly govern: ServerPolicySettings;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly toolTimeoutMs: number;
@@ -52,13 +52,13 @@ export interface ServerSettings {
   readonly maxConcurrentCalls: number;
   readonly maxResultChars: number;
   /** How a lost connection is opened again by itself; `undefined`: not at all. */
-  readonly reopening: ReopenSettings | undefined;
+  readonly reconnect: ReconnectSettings | undefined;
   /** Whether a call of the tool may be made twice. */
   readonly isIdempotent: (toolName: string) => boolean;
 }
 
 /** How a lost connection is opened again by itself. */
-export interface ReopenSettings {
+export interface ReconnectSettings {
   /** Waits between attempts at the most; the first attempt is made at once. */
   readonly waits: number;
   /** Milliseconds of the first wait. */
@@ -73,7 +73,7 @@ export interface Budgets {
   readonly autoDeferChars: number;
   readonly maxPromoted: number;
   readonly maxPromotedChars: number;
-  readonly maxHopResultChars: number;
+  readonly maxStepResultChars: number;
   readonly mentionDeadlineMs: number;
   readonly maxResourceChars: number;
   readonly maxTurnResourceChars: number;
@@ -104,7 +104,7 @@ export interface HubSettings {
   /** The rules the hub was made with. */
   readonly policy: PolicyOptions | undefined;
   /** Whether anything was written that can ask or deny. */
-  readonly isGoverned: boolean;
+  readonly canAsk: boolean;
   readonly startup: "background" | "eager" | "lazy";
   readonly names: "mcp" | "bare" | ((serverName: string, toolName: string) => string);
   readonly envelope: boolean;
@@ -123,7 +123,7 @@ export interface HubSettings {
   readonly toolListTtlMs: number;
   readonly maxListPages: number;
   readonly urlGuard: UrlGuardSettings;
-  readonly toolPins: ToolPinSettings;
+  readonly toolFingerprints: ToolFingerprintSettings;
   /** `undefined`: programs are started unasked. */
   readonly consent: ConsentSettings | undefined;
   readonly secretResolver: SecretResolver;
@@ -168,7 +168,7 @@ export function resolveHubOptions(options: McpHubOptions | Record<string, McpSer
   return {
     ...sharedSettings(parsed),
     // Who has to be asked about a program is asked by the same hook.
-    isGoverned: isGoverned(parsed, Object.values(parsed.mcpServers)) || parsed.consent !== undefined,
+    canAsk: canAsk(parsed, Object.values(parsed.mcpServers)) || parsed.consent !== undefined,
     consent: consentSettings(parsed.consent),
     servers,
     secretResolver: parsed.secretResolver ?? environmentResolver,
@@ -221,7 +221,7 @@ export function resolveWrapOptions(
   }
   return {
     ...sharedSettings(parsed),
-    isGoverned: isGoverned(parsed, Object.values(parsed.servers ?? {})),
+    canAsk: canAsk(parsed, Object.values(parsed.servers ?? {})),
     consent: undefined,
     servers,
     secretResolver: environmentResolver,
@@ -240,7 +240,7 @@ export function resolveBudgets(own: Partial<{ [Key in keyof Budgets]: Budgets[Ke
     autoDeferChars: own.autoDeferChars ?? base.autoDeferChars,
     maxPromoted: own.maxPromoted ?? base.maxPromoted,
     maxPromotedChars: own.maxPromotedChars ?? base.maxPromotedChars,
-    maxHopResultChars: own.maxHopResultChars ?? base.maxHopResultChars,
+    maxStepResultChars: own.maxStepResultChars ?? base.maxStepResultChars,
     mentionDeadlineMs: own.mentionDeadlineMs ?? base.mentionDeadlineMs,
     maxResourceChars: own.maxResourceChars ?? base.maxResourceChars,
     maxTurnResourceChars: own.maxTurnResourceChars ?? base.maxTurnResourceChars,
@@ -317,23 +317,23 @@ function serverSettings(
     defer: entry.defer ?? hub.defer,
     isAlwaysLoaded: matchesAlways,
     isOffered: (toolName) => matchesFilter(toolName) && !matchesDeny(toolName),
-    govern: governSettings(entry, hub.permission),
+    govern: serverPolicySettings(entry, hub.permission),
     connectTimeoutMs: entry.connectTimeoutMs ?? hub.connectTimeoutMs ?? DEFAULTS.connectTimeoutMs,
     requestTimeoutMs: entry.requestTimeoutMs ?? hub.requestTimeoutMs ?? DEFAULTS.requestTimeoutMs,
     toolTimeoutMs: entry.toolTimeoutMs ?? entry.defaultToolTimeout ?? hubToolTimeoutMs ?? DEFAULTS.toolTimeoutMs,
     maxToolTimeoutMs: entry.maxToolTimeoutMs ?? hub.maxToolTimeoutMs ?? DEFAULTS.maxToolTimeoutMs,
     maxConcurrentCalls: entry.maxConcurrentCalls ?? hub.maxConcurrentCalls ?? DEFAULTS.maxConcurrentCalls,
     maxResultChars: entry.maxResultChars ?? hub.maxResultChars ?? DEFAULTS.maxResultChars,
-    reopening: reopenSettings(entry, transport),
+    reconnect: reconnectSettings(entry, transport),
     isIdempotent: matchGlobs(entry.idempotent),
   };
 }
 
 /** A remote server is opened again unless `reconnect` says no; a child only when `restart` says so. */
-function reopenSettings(
+function reconnectSettings(
   { restart, reconnect }: Pick<z.output<typeof serverEntrySchema>, "restart" | "reconnect">,
   transport: TransportSettings | undefined,
-): ReopenSettings | undefined {
+): ReconnectSettings | undefined {
   if (transport === undefined || transport.kind === "client") return undefined;
   const written = transport.kind === "stdio" ? restart : reconnect;
   if (!(written?.enabled ?? transport.kind !== "stdio")) return undefined;
@@ -360,6 +360,6 @@ function sharedSettings(options: SharedOptions) {
     toolListTtlMs: options.toolListTtlMs ?? DEFAULTS.toolListTtlMs,
     maxListPages: options.maxListPages ?? DEFAULTS.maxListPages,
     urlGuard: urlGuardSettings(options.urlGuard),
-    toolPins: toolPinSettings(options.toolPins),
+    toolFingerprints: toolFingerprintSettings(options.toolFingerprints),
   };
 }

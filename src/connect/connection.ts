@@ -1,7 +1,7 @@
 import type { LimitFunction } from "p-limit";
 import * as z from "zod";
 
-import type { ReopenSettings, ServerSettings } from "../config/settings.js";
+import type { ReconnectSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
 import { linkSignal, rejectOnAbort } from "../text/abort.js";
 import type { BreakerSettings } from "./breaker.js";
@@ -20,12 +20,12 @@ import { maskValue } from "./maskValue.js";
 import { ListWatch } from "./lists/listWatch.js";
 import { SideLists, type ListDiff, type SideKey } from "./lists/sideLists.js";
 import { Subscriptions, type SubscriptionMethod } from "./lists/subscriptions.js";
-import { reopenSeries } from "./reconnect.js";
+import { reconnectSeries } from "./reconnect.js";
 import type { OpenSession, ServerInfo, Session } from "./peer.js";
 import { Traffic } from "./requests.js";
 
 /** The tools a server listed, raw, with what it said in the handshake. */
-export interface Listing extends RawList {
+export interface ToolList extends RawList {
   readonly instructions: string | undefined;
   readonly serverInfo: ServerInfo | undefined;
   readonly capabilities: Readonly<Record<string, unknown>> | undefined;
@@ -35,7 +35,7 @@ export interface Listing extends RawList {
 export interface ConnectionEvents {
   readonly onState: (state: State) => void;
   /** Says whether anything changed. */
-  readonly onListed: (listing: Listing) => boolean;
+  readonly onListed: (listing: ToolList) => boolean;
   readonly onRefreshFailed: (error: unknown) => void;
   /** Prompts, resources or resource templates that were listed before are others now. */
   readonly onListChanged: (key: SideKey, diff: ListDiff) => void;
@@ -303,7 +303,7 @@ export class Connection {
   /** A failed server may be tried again by use; one that was running and ended only when it may be opened again. */
   #isDue(state: State): boolean {
     if (state.kind !== "failed" || this.#parts.isOwned || McpConfigError.isInstance(state.error)) return false;
-    if (state.error.code === "SESSION_LOST" && this.#parts.settings.reopening === undefined) return false;
+    if (state.error.code === "SESSION_LOST" && this.#parts.settings.reconnect === undefined) return false;
     return Date.now() - state.failedAtMs >= this.#parts.retryAfterMs;
   }
 
@@ -342,7 +342,7 @@ export class Connection {
     }
   }
 
-  async #list(session: Session, signal: AbortSignal): Promise<Listing> {
+  async #list(session: Session, signal: AbortSignal): Promise<ToolList> {
     const list = await rejectOnAbort(this.#listPages(session, "tools", signal), signal);
     this.#tools.listed();
     const { client } = session;
@@ -364,7 +364,7 @@ export class Connection {
   async #listAgain(): Promise<boolean> {
     const { settings, events } = this.#parts;
     const session = await this.session();
-    let listing: Listing;
+    let listing: ToolList;
     try {
       listing = await this.#traffic.send(session, () => this.#list(session, AbortSignal.timeout(settings.requestTimeoutMs)));
     } catch (cause) {
@@ -398,18 +398,18 @@ export class Connection {
       settings.serverName,
       session,
       reason,
-      settings.reopening === undefined ? remedy : "It is being opened again.",
+      settings.reconnect === undefined ? remedy : "It is being opened again.",
     );
     const isSteady = this.#traffic.hasBrought || Date.now() - state.connectedAtMs >= STEADY_MS;
     this.#barrenLosses = isSteady ? 0 : this.#barrenLosses + 1;
     // The state first: what closes the session says that it ended.
-    if (settings.reopening === undefined) this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
-    else this.#reopen(error, settings.reopening);
+    if (settings.reconnect === undefined) this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
+    else this.#reconnect(error, settings.reconnect);
     void this.#end(session, isAnswering);
   }
 
   /** Attempts with growing waits between them; the whole series counts once for the breaker. */
-  #reopen(error: McpMiddlewareError, reopening: ReopenSettings): void {
+  #reconnect(error: McpMiddlewareError, reconnect: ReconnectSettings): void {
     const { connectLimit, random } = this.#parts;
     const abort = new AbortController();
     let firstTried: () => void = () => undefined;
@@ -424,8 +424,8 @@ export class Connection {
       this.#become({ kind: "reconnecting", error: last, attempt, trying, nextAtMs, abort, done });
     };
     const series = (): Promise<void> =>
-      reopenSeries(error, {
-        ...reopening,
+      reconnectSeries(error, {
+        ...reconnect,
         barrenLosses: this.#barrenLosses,
         random,
         signal: abort.signal,
@@ -446,7 +446,7 @@ export class Connection {
     done.catch((failed: unknown) => {
       firstTried();
       const isOwn = McpMiddlewareError.isInstance(failed) && failed.code !== "BREAKER_OPEN";
-      this.#fail(abort, isOwn ? failed : last, reopening.waits + 1);
+      this.#fail(abort, isOwn ? failed : last, reconnect.waits + 1);
     });
   }
 

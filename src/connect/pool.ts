@@ -4,7 +4,7 @@ import { DEFAULTS } from "../config/defaults.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { McpNotFoundError, type McpMiddlewareError } from "../errors.js";
 import { within } from "../text/abort.js";
-import { Connection, type Listing } from "./connection.js";
+import { Connection, type ToolList } from "./connection.js";
 import type { State } from "./connectionState.js";
 import type { OpenSession } from "./peer.js";
 import type { ListDiff, SideKey } from "./lists/sideLists.js";
@@ -21,7 +21,7 @@ export interface ConnectReport {
 export interface PoolEvents {
   readonly onState: (serverName: string, state: State) => void;
   /** Says whether anything changed. */
-  readonly onListed: (settings: ServerSettings, listing: Listing) => boolean;
+  readonly onListed: (settings: ServerSettings, listing: ToolList) => boolean;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
   readonly onListChanged: (serverName: string, key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;

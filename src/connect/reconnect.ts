@@ -1,12 +1,12 @@
 import pRetry from "p-retry";
 
-import type { ReopenSettings } from "../config/settings.js";
+import type { ReconnectSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpPolicyError, type McpMiddlewareError } from "../errors.js";
 import { sleep } from "../text/abort.js";
 import { backoffMs } from "./backoff.js";
 
 /** What a series of attempts is made of. */
-export interface SeriesParts extends ReopenSettings {
+export interface SeriesParts extends ReconnectSettings {
   /** Connections before this series that ended without having brought anything: waits are as long as behind them. */
   readonly barrenLosses: number;
   /** From 0 to 1, for waits. */
@@ -26,7 +26,7 @@ export interface SeriesParts extends ReopenSettings {
  * @param lost - Why it has to be opened again.
  * @throws {McpMiddlewareError} the error of the last attempt, and the abort reason when the signal aborts.
  */
-export async function reopenSeries(lost: McpMiddlewareError, parts: SeriesParts): Promise<void> {
+export async function reconnectSeries(lost: McpMiddlewareError, parts: SeriesParts): Promise<void> {
   const { waits, delayMs, random, signal, attempt, onTrying, onWaiting } = parts;
   // A server that ends each connection at once is not opened again without end: its waits go on growing.
   const spent = Math.max(0, parts.barrenLosses - 1);

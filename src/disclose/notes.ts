@@ -17,7 +17,7 @@ export interface ServerChange {
   /** `"joined"`: not known before. `"changed"`: with its diff, where that is known. */
   readonly kind: "joined" | "changed";
   readonly toolCount: number;
-  readonly isPinned: boolean;
+  readonly isAlwaysLoaded: boolean;
   /** By bound name. `undefined`: the earlier listing is not remembered. */
   readonly diff: CatalogDiff | undefined;
 }
@@ -33,13 +33,13 @@ export function renderNote(changes: readonly ServerChange[], strategy: Strategy 
 }
 
 function describeChange(
-  { serverName, kind, toolCount, isPinned, diff }: ServerChange,
+  { serverName, kind, toolCount, isAlwaysLoaded, diff }: ServerChange,
   maxChars: number,
   strategy: Strategy,
 ): string {
   const name = oneLine(serverName, 64);
   if (kind === "joined") {
-    return `Server ${name} is connected now: ${toolCount} tools, ${isPinned ? "callable at once" : `found by ${searchName(strategy)}`}.`;
+    return `Server ${name} is connected now: ${toolCount} tools, ${isAlwaysLoaded ? "callable at once" : `found by ${searchName(strategy)}`}.`;
   }
   if (diff === undefined) return `Server ${name} changed its tools; search again before you use one of them.`;
   const parts = [

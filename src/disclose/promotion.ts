@@ -14,13 +14,13 @@ interface Placed {
   readonly name: string;
 }
 
-/** Positions of a server's pinned tools begin here, so that servers of the same write do not mix. */
+/** Positions of a server's always loaded tools begin here, so that servers of the same write do not mix. */
 const ORDERS_PER_SERVER = 1_000_000;
 
 /**
  * The tools of a model call, in the order in which this thread first bound them.
  *
- * Pure. The array of one hop begins with that of the hop before, except after an eviction or a changed tool.
+ * Pure. The array of one step begins with that of the step before, except after an eviction or a changed tool.
  */
 export function boundTools(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
   const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
@@ -29,17 +29,17 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
     order: -1,
     name,
   }));
-  const pinned = new Set<string>();
+  const loaded = new Set<string>();
   Object.entries(sent.servers).forEach(([serverName, { at, names }], serverPosition) => {
     const server = view.server(serverName);
     if (server === undefined) return;
     const known = names === undefined ? undefined : new Map(names.map((name, position) => [name, position]));
-    pinnedTools(server, sent).forEach((entry, position) => {
+    alwaysLoadedTools(server, sent).forEach((entry, position) => {
       const added = activeOf(activation, entry);
       const recorded = known?.get(entry.boundName);
       // Joined the server after the thread began: bound by its promotion, or found by search.
       if (known !== undefined && recorded === undefined && added === undefined) return;
-      pinned.add(entry.boundName);
+      loaded.add(entry.boundName);
       placed.push({
         tool: { kind: "mcp", entry },
         at: recorded === undefined ? (added?.at ?? at) : at,
@@ -51,7 +51,7 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
       });
     });
   });
-  for (const [entry, { at, order }] of keptPromotions(view, activation, pinned, budgets)) {
+  for (const [entry, { at, order }] of keptPromotions(view, activation, loaded, budgets)) {
     placed.push({ tool: { kind: "mcp", entry }, at, order, name: entry.boundName });
   }
   placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
@@ -59,20 +59,20 @@ export function boundTools(view: View, sent: McpSent, activation: McpActivation,
 }
 
 /** The tools of a server that are bound in every model call of a thread. */
-export function pinnedTools(server: ServerView, sent: McpSent): ServerView["tools"] {
-  return sent.servers[server.serverName]?.pinned === true ? server.tools : server.alwaysLoaded;
+export function alwaysLoadedTools(server: ServerView, sent: McpSent): ServerView["tools"] {
+  return sent.servers[server.serverName]?.alwaysLoaded === true ? server.tools : server.alwaysLoaded;
 }
 
 /** The promoted tools that are bound: the most recently used ones within the budgets, and all that were used last. */
 function keptPromotions(
   view: View,
   activation: McpActivation,
-  pinned: ReadonlySet<string>,
+  loaded: ReadonlySet<string>,
   budgets: Budgets,
 ): [ToolEntry, Promotion][] {
   const candidates: [ToolEntry, Promotion][] = [];
   for (const [boundName, promotion] of Object.entries(activation.promoted)) {
-    if (promotion.gone || pinned.has(boundName)) continue;
+    if (promotion.gone || loaded.has(boundName)) continue;
     const entry = view.tool(boundName);
     if (entry !== undefined && entry.hash === promotion.hash) candidates.push([entry, promotion]);
   }

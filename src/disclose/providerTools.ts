@@ -1,4 +1,4 @@
-import type { GatedTool } from "../call/gatedTool.js";
+import type { McpTool } from "../call/mcpTool.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
 
@@ -57,7 +57,7 @@ export interface ProviderToolsInput {
   /** Names of tools that are in the request and not ours. */
   readonly foreignNames: ReadonlySet<string>;
   readonly maxTools: number;
-  readonly toolOf: (entry: ToolEntry) => GatedTool;
+  readonly toolOf: (entry: ToolEntry) => McpTool;
 }
 
 /**
@@ -87,6 +87,6 @@ export function toolsForProvider({ search, view, boundEntries, foreignNames, max
 }
 
 /** A tool that the provider shows the model when its search finds it. */
-function deferredTool({ name, description, schema }: GatedTool): ProviderTool {
+function deferredTool({ name, description, schema }: McpTool): ProviderTool {
   return { name, description, schema, extras: { defer_loading: true } };
 }

@@ -9,7 +9,7 @@ import type { Budgets, HubSettings } from "../config/settings.js";
 import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
 import { listedNames, renderListing, type ListedServer } from "./listing.js";
 import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.js";
-import { activationOf, demote, nextAt, pinnedTools, promote } from "./promotion.js";
+import { activationOf, demote, nextAt, alwaysLoadedTools, promote } from "./promotion.js";
 import type { ServerView, View } from "./view.js";
 
 /** Name of the tool that runs others, with the strategy `"execute"`. */
@@ -19,7 +19,7 @@ export const SEARCH_TOOL_NAME = "search_mcp_tools";
 /** Names of the tools by which the model lists and reads resources. */
 export const RESOURCE_TOOL_NAMES = ["mcp_resources_list", "mcp_resources_read"] as const;
 
-/** Up to this many pinned tools of a server are remembered by name, so that the order of what is bound never changes. */
+/** Up to this many always loaded tools of a server are remembered by name, so that the order of what is bound never changes. */
 const MAX_REMEMBERED = 64;
 const MAX_NOTES = 4;
 const MAX_NOTES_CHARS = 1_000;
@@ -43,14 +43,14 @@ export interface ThreadSettings {
  * Pure. Without changes the state's own `_mcpSent` comes back and there is no update, so a model call that follows
  * another costs nothing that grows with the catalog.
  *
- * @param at - `"turn"`: a new run begins; `"hop"`: a model call inside a run.
+ * @param at - `"turn"`: a new run begins; `"step"`: a model call inside a run.
  */
 export function showThread(
   view: View,
   state: McpThreadState,
   messages: readonly BaseMessage[],
   settings: ThreadSettings,
-  at: "turn" | "hop",
+  at: "turn" | "step",
 ): { readonly sent: McpSent; readonly update: McpStateUpdate | undefined } {
   const before = state._mcpSent;
   if (before === undefined) {
@@ -135,18 +135,18 @@ function visibleDiff(
 function firstListing(view: View, settings: ThreadSettings): McpSent {
   const servers = view.servers();
   const undecided = view.serverNames.every((serverName) => view.settings(serverName).defer !== undefined);
-  const pinsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
-  const empty: McpSent = { v: 1, view: view.key, listing: "", pinsUnset, pending: [], servers: {}, synthetic: {}, notes: [] };
+  const loadsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
+  const empty: McpSent = { v: 1, view: view.key, listing: "", loadsUnset, pending: [], servers: {}, synthetic: {}, notes: [] };
   const told = Object.fromEntries(
     servers.map((server) => [
       server.serverName,
-      newServer(server, server.settings.defer === undefined ? pinsUnset : !server.settings.defer, 0, settings),
+      newServer(server, server.settings.defer === undefined ? loadsUnset : !server.settings.defer, 0, settings),
     ]),
   );
   return renewListing(view, { ...empty, servers: told }, settings);
 }
 
-/** Writes down what the thread now knows of each changed server; a new one is pinned by the rules of the first listing. */
+/** Writes down what the thread now knows of each changed server; a new one is always loaded by the rules of the first listing. */
 function tell(
   view: View,
   sent: McpSent,
@@ -160,21 +160,21 @@ function tell(
     const { serverName, digest, settings: own } = server;
     if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
     else {
-      const mayPin = sent.pinsUnset && view.definitionChars < settings.budgets.autoDeferChars;
+      const mayPin = sent.loadsUnset && view.definitionChars < settings.budgets.autoDeferChars;
       servers[serverName] =
         settings.strategy === "execute"
-          ? { digest, pinned: false, at, names: [] }
+          ? { digest, alwaysLoaded: false, at, names: [] }
           : newServer(server, own.defer === undefined ? mayPin : !own.defer, at, settings);
     }
   }
   return withSyntheticTools(view, { ...sent, servers }, at, settings);
 }
 
-function newServer(server: ServerView, pinned: boolean, at: number, { strategy }: ThreadSettings): McpSent["servers"][string] {
-  const names = (pinned ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
+function newServer(server: ServerView, loaded: boolean, at: number, { strategy }: ThreadSettings): McpSent["servers"][string] {
+  const names = (loaded ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
   // Where the bound tools never change they are all remembered, also that there are none.
   const isRemembered = strategy === "execute" || (names.length > 0 && names.length <= MAX_REMEMBERED);
-  return { digest: server.digest, pinned, at, ...(isRemembered ? { names } : {}) };
+  return { digest: server.digest, alwaysLoaded: loaded, at, ...(isRemembered ? { names } : {}) };
 }
 
 /** The listing of what is there now, without notes. */
@@ -211,8 +211,8 @@ function listedServer(server: ServerView, sent: McpSent): ListedServer {
 
 function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"] {
   const { names } = sent.servers[server.serverName] ?? {};
-  const pinned = new Set(names ?? pinnedTools(server, sent).map(({ boundName }) => boundName));
-  return pinned.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !pinned.has(boundName));
+  const loaded = new Set(names ?? alwaysLoadedTools(server, sent).map(({ boundName }) => boundName));
+  return loaded.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !loaded.has(boundName));
 }
 
 /**
@@ -261,7 +261,7 @@ function noteFor(
       serverName: server.serverName,
       kind,
       toolCount: server.tools.length,
-      isPinned: sent.servers[server.serverName]?.pinned === true,
+      isAlwaysLoaded: sent.servers[server.serverName]?.alwaysLoaded === true,
       diff: diff === undefined ? undefined : boundDiff(view, server.serverName, diff, settings),
     }))
     .filter(({ kind, toolCount, diff }) =>
@@ -277,7 +277,7 @@ function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: 
 }
 
 /**
- * Un-promotes what was removed or changed. Tools that joined a pinned server get places behind what is bound already,
+ * Un-promotes what was removed or changed. Tools that joined a always loaded server get places behind what is bound already,
  * a limited number; the rest is found by search.
  */
 function activationChange(
@@ -299,7 +299,7 @@ function activationChange(
     const remembered = told.servers[server.serverName]?.names;
     if (remembered === undefined || settings.strategy === "execute") continue;
     const known = new Set(remembered);
-    added.push(...pinnedTools(server, told).filter(({ boundName }) => !known.has(boundName)));
+    added.push(...alwaysLoadedTools(server, told).filter(({ boundName }) => !known.has(boundName)));
   }
   const gone = demote(demoted, activation, before);
   const isPlaced = ({ boundName }: ToolEntry): boolean => activation.promoted[boundName]?.gone === false;

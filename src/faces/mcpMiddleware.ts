@@ -5,16 +5,16 @@ import { createMiddleware } from "langchain";
 import { withoutProtectedKeys } from "../agent/protectedKeys.js";
 import { withBlocks } from "../agent/systemBlocks.js";
 import type { RunRoute } from "../agent/router.js";
-import { runInfoOf } from "../agent/runContext.js";
+import { runContextOf } from "../agent/runContext.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/open/wrapped.js";
-import { Disclosure } from "../agent/mcpAgent.js";
+import { McpAgent } from "../agent/mcpAgent.js";
 import { McpHub } from "../hub/mcpHub.js";
 import { writtenBy, type TurnOutcome } from "../input/turnInput.js";
 import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
 /**
- * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
+ * Gives a `createAgent` agent the tools of MCP servers by progressive agent.
  *
  * The agent sees a short listing at the end of its system prompt and `search_mcp_tools`; what it finds is bound from
  * the next model call on and stays bound in that thread, kept in graph state. Failures of tools and servers reach the
@@ -31,7 +31,7 @@ import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
   const parsed = parseAgentOptions(options, "mcpMiddleware options");
   const hub = McpHub.of(hubOrClient, "mcpMiddleware");
-  const disclosure = new Disclosure(hub, parsed);
+  const agent = new McpAgent(hub, parsed);
 
   const middleware = createMiddleware({
     name: "mcpMiddleware",
@@ -39,19 +39,19 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 
     beforeAgent: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await disclosure.start(state, state.messages, runInfoOf(getConfig()))),
+      hook: async (state) => toHookResult(await agent.start(state, state.messages, runContextOf(getConfig()))),
     },
 
     beforeModel: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await disclosure.answered(state, state.messages, interrupt, runInfoOf(getConfig()))),
+      hook: async (state) => toHookResult(await agent.answered(state, state.messages, interrupt, runContextOf(getConfig()))),
     },
 
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
-      const run = runInfoOf(getConfig());
-      const plan = await disclosure.prepare(state, request.messages, foreignNames, {
+      const run = runContextOf(getConfig());
+      const plan = await agent.prepare(state, request.messages, foreignNames, {
         ...run,
         model,
         threadMessages: state.messages,
@@ -64,14 +64,14 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       });
       // A structured response is no AIMessage; a Command in its place would lose it.
       if (!AIMessage.isInstance(answer)) return answer;
-      return withUpdate(answer, { ...plan.update, ...(await disclosure.review(answer, plan, state, run)) });
+      return withUpdate(answer, { ...plan.update, ...(await agent.review(answer, plan, state, run)) });
     },
 
-    afterModel: (state) => disclosure.ask(state, state.messages, interrupt, runInfoOf(getConfig())),
+    afterModel: (state) => agent.ask(state, state.messages, interrupt, runContextOf(getConfig())),
 
     wrapToolCall: async (request, handler) => {
       const { toolCall, tool, state } = request;
-      const route = await disclosure.route(toolCall, tool !== undefined, state, runInfoOf(getConfig()));
+      const route = await agent.route(toolCall, tool !== undefined, state, runContextOf(getConfig()));
       const run = async ({ tool: ours, args, after }: RunRoute): Promise<ToolMessage | Command> => {
         const call = args === undefined ? toolCall : { ...toolCall, args };
         const result = await handler({ ...request, tool: ours, toolCall: call });
@@ -94,7 +94,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     },
   });
   // Each hook is a node of the graph; without a policy nobody is ever asked.
-  if (!hub.settings.isGoverned) {
+  if (!hub.settings.canAsk) {
     delete middleware.afterModel;
     delete middleware.beforeModel;
   }

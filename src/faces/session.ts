@@ -14,14 +14,14 @@ import { RunnableLambda, type Runnable, type RunnableConfig } from "@langchain/c
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { isCommand } from "@langchain/langgraph";
 
-import { AgentTools } from "../agent/agentTools.js";
+import { AgentTools } from "../agent/ownTools.js";
 import { errorMessage } from "../call/errorMessage.js";
-import { runInfoOf, type RunInfo, type ToolCallLike } from "../agent/runContext.js";
+import { runContextOf, type RunContext, type ToolCallLike } from "../agent/runContext.js";
 import { isRecord } from "../text/isRecord.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policyOptions.js";
 import type { WrappableClient } from "../connect/open/wrapped.js";
-import { Disclosure } from "../agent/mcpAgent.js";
+import { McpAgent } from "../agent/mcpAgent.js";
 import { McpConfigError, McpStepLimitError } from "../errors.js";
 import { McpHub } from "../hub/mcpHub.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../agent/modelRequest.js";
@@ -57,7 +57,7 @@ export type McpSessionInput = string | BaseLanguageModelInput;
  * `onAsk` answers, and without it what has to be asked is refused. One turn at a time.
  */
 export class McpSession {
-  readonly #disclosure: Disclosure;
+  readonly #agent: McpAgent;
   readonly #tools: AgentTools;
   readonly #systemPrompt: string | SystemMessage | undefined;
   readonly #context: McpRunContext | undefined;
@@ -68,8 +68,8 @@ export class McpSession {
   /** @internal Made by {@link createMcpSession}. */
   constructor(hub: McpHub, options: McpSessionOptions) {
     const { ownTools = [], systemPrompt, context, state = {}, ...agentOptions } = options;
-    this.#disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, "createMcpSession options"));
-    this.#tools = new AgentTools(this.#disclosure, ownTools);
+    this.#agent = new McpAgent(hub, parseAgentOptions(agentOptions, "createMcpSession options"));
+    this.#tools = new AgentTools(this.#agent, ownTools);
     this.#systemPrompt = systemPrompt;
     this.#context = context;
     if (!isRecord(state)) {
@@ -110,7 +110,7 @@ export class McpSession {
     const run = this.#run(config);
     this.#apply(await this.#request?.complete(answer));
     this.#request = undefined;
-    this.#apply(await this.#disclosure.ask(this.#state, [answer], undefined, run));
+    this.#apply(await this.#agent.ask(this.#state, [answer], undefined, run));
     const before = this.#state;
     const outcomes = await Promise.all((answer.tool_calls ?? []).map((call) => this.#runCall(call, before, run)));
     for (const { update } of outcomes) this.#apply(update);
@@ -177,10 +177,10 @@ export class McpSession {
     });
   }
 
-  async #turn(messages: BaseMessage[], run: RunInfo): Promise<McpTurn> {
-    let turn = await this.#disclosure.start(this.#state, messages, run);
+  async #turn(messages: BaseMessage[], run: RunContext): Promise<McpTurn> {
+    let turn = await this.#agent.start(this.#state, messages, run);
     this.#apply(turn.update);
-    const asked = await this.#disclosure.answered(this.#state, messages, undefined, run);
+    const asked = await this.#agent.answered(this.#state, messages, undefined, run);
     if (asked !== undefined) {
       this.#apply(asked.update);
       turn = asked;
@@ -197,7 +197,7 @@ export class McpSession {
     const messages = withIds(leading === undefined ? input : rest);
     const run = this.#run(config);
     const request = await prepareModelRequest({
-      disclosure: this.#disclosure,
+      agent: this.#agent,
       state: this.#state,
       messages,
       agentTools: this.#tools,
@@ -213,15 +213,15 @@ export class McpSession {
   async #runCall(
     call: ToolCallLike,
     state: McpThreadState,
-    run: RunInfo,
+    run: RunContext,
   ): Promise<{ readonly message: ToolMessage; readonly update: McpStateUpdate | undefined }> {
     const { result, update } = await this.#tools.run(call, state, run);
     if (!isCommand(result)) return { message: result, update };
     return { message: errorMessage(call, `${call.name} answered with a Command, which only a graph can follow.`), update };
   }
 
-  #run(config: RunnableConfig | undefined): RunInfo {
-    const run = runInfoOf(config);
+  #run(config: RunnableConfig | undefined): RunContext {
+    const run = runContextOf(config);
     return this.#context === undefined ? run : { ...run, context: this.#context };
   }
 

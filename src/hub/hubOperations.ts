@@ -1,7 +1,7 @@
 import { plainJson } from "../call/callArguments.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import type { CallOutcome } from "../call/result.js";
-import type { ToolChange } from "../catalog/fingerprints.js";
+import type { ToolChange } from "../catalog/toolFingerprints.js";
 import type { OnAsk } from "../config/askSchema.js";
 import { isRecord } from "../text/isRecord.js";
 import type { McpRunContext } from "../config/policyOptions.js";
@@ -60,9 +60,9 @@ export abstract class HubOperations {
     return this.#parts.consents;
   }
 
-  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolPins`). */
+  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolFingerprints`). */
   toolChanges(): ToolChange[] {
-    return this.#parts.pins.changes();
+    return this.#parts.fingerprints.changes();
   }
 
   /**
@@ -73,9 +73,9 @@ export abstract class HubOperations {
    */
   async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
     const connection = this.#parts.pool.connection(serverName);
-    this.#parts.pins.accept(serverName, toolNames);
-    await this.#parts.pins.settled();
-    if (this.#settings.toolPins.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
+    this.#parts.fingerprints.accept(serverName, toolNames);
+    await this.#parts.fingerprints.settled();
+    if (this.#settings.toolFingerprints.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
   }
 
   /**
@@ -88,7 +88,7 @@ export abstract class HubOperations {
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
   async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return this.#parts.gate.call({ ...askerOf(options), serverName, toolName, arguments: plainJson(args) });
+    return this.#parts.gate.call({ ...callerOf(options), serverName, toolName, arguments: plainJson(args) });
   }
 
   /**
@@ -104,7 +104,7 @@ export abstract class HubOperations {
     args: Readonly<Record<string, string>> = {},
     options: OperationOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.requests.getPrompt({ ...askerOf(options), serverName, promptName, arguments: args });
+    return this.#parts.requests.getPrompt({ ...callerOf(options), serverName, promptName, arguments: args });
   }
 
   /**
@@ -115,7 +115,7 @@ export abstract class HubOperations {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
    */
   readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.requests.readResource({ ...askerOf(options), serverName, uri });
+    return this.#parts.requests.readResource({ ...callerOf(options), serverName, uri });
   }
 
   /**
@@ -125,17 +125,17 @@ export abstract class HubOperations {
    * @throws {McpConnectionError} when the server does not answer.
    */
   listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...askerOf(options), serverName, key: "prompts" });
+    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "prompts" });
   }
 
   /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
   listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...askerOf(options), serverName, key: "resources" });
+    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "resources" });
   }
 
   /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
   listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...askerOf(options), serverName, key: "resourceTemplates" });
+    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "resourceTemplates" });
   }
 
   /**
@@ -146,7 +146,7 @@ export abstract class HubOperations {
    */
   listCommands(options: OperationOptions & { readonly servers?: readonly string[] } = {}): Promise<McpCommand[]> {
     const enabled = [...this.#settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
-    return this.#parts.commands.list(options.servers ?? enabled, askerOf(options));
+    return this.#parts.commands.list(options.servers ?? enabled, callerOf(options));
   }
 
   /**
@@ -172,7 +172,7 @@ export abstract class HubOperations {
         : { type: "ref/resource", uri: reference.uriTemplate };
     const context = options.arguments === undefined ? {} : { context: { arguments: { ...options.arguments } } };
     const params = { ref, argument: { ...argument }, ...context };
-    const { completion } = await this.#parts.requests.complete({ ...askerOf(options), serverName, promptName, params });
+    const { completion } = await this.#parts.requests.complete({ ...callerOf(options), serverName, promptName, params });
     const { values, total, hasMore } = isRecord(completion) ? completion : {};
     const texts = Array.isArray(values) ? (values as unknown[]).filter((value) => typeof value === "string") : [];
     return { values: texts.slice(0, 100), ...(typeof total === "number" ? { total } : {}), hasMore: hasMore === true };
@@ -186,16 +186,16 @@ export abstract class HubOperations {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
    */
   async subscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
-    await this.#parts.requests.subscription({ ...askerOf(options), serverName, uri, change: "subscribe" });
+    await this.#parts.requests.subscription({ ...callerOf(options), serverName, uri, change: "subscribe" });
   }
 
   /** Ends {@link subscribeResource}. */
   async unsubscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
-    await this.#parts.requests.subscription({ ...askerOf(options), serverName, uri, change: "unsubscribe" });
+    await this.#parts.requests.subscription({ ...callerOf(options), serverName, uri, change: "unsubscribe" });
   }
 }
 
 /** Only what a caller may say: an approval is not. */
-function askerOf({ context, signal, onAsk }: OperationOptions): Asker {
+function callerOf({ context, signal, onAsk }: OperationOptions): Caller {
   return { context, signal, onAsk };
 }

@@ -1,13 +1,13 @@
 import { tellNotification, tellState } from "../call/adapterCallbacks.js";
-import { BoundTools } from "../call/boundTools.js";
+import { McpTools } from "../call/mcpTools.js";
 import { Gate } from "../call/gate.js";
 import { Requests } from "../call/requests.js";
 import { Permits } from "../call/permits.js";
 import { Catalog } from "../catalog/catalog.js";
 import { Snapshots } from "../catalog/snapshots.js";
-import { takeListing } from "../catalog/takeListing.js";
-import { ToolPins } from "../catalog/fingerprints.js";
-import { ToolSearch } from "../catalog/search/toolSearch.js";
+import { takeToolList } from "../catalog/takeToolList.js";
+import { ToolFingerprints } from "../catalog/toolFingerprints.js";
+import { CatalogSearch } from "../catalog/search/catalogSearch.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { Connection } from "../connect/connection.js";
 import { storeOf } from "../connect/fileStore.js";
@@ -24,8 +24,8 @@ import { Policy } from "../policy/policy.js";
 export interface HubParts {
   readonly events: HubEvents;
   readonly catalog: Catalog;
-  readonly pins: ToolPins;
-  readonly search: ToolSearch;
+  readonly fingerprints: ToolFingerprints;
+  readonly search: CatalogSearch;
   readonly snapshots: Snapshots | undefined;
   /** The policy in force; another one may take its place. */
   readonly policy: { current: Policy };
@@ -35,7 +35,7 @@ export interface HubParts {
   readonly consents: McpConsents | undefined;
   readonly gate: Gate;
   readonly requests: Requests;
-  readonly tools: BoundTools;
+  readonly tools: McpTools;
   readonly commands: Commands;
 }
 
@@ -49,7 +49,7 @@ export interface HubParts {
 export function makeHubParts(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenSession): HubParts {
   const events = new HubEvents(settings.warnings);
   const catalog = new Catalog(settings);
-  const search = new ToolSearch({
+  const search = new CatalogSearch({
     catalog,
     embeddings: settings.embeddings,
     rerank: settings.rerank,
@@ -57,17 +57,17 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   });
   const snapshots = snapshotsOf(settings, events);
   const policy = { current: new Policy(settings, settings.policy) };
-  const pins = pinsOf(settings, events);
-  const permits = new Permits(() => policy.current, events, pins);
+  const fingerprints = fingerprintsOf(settings, events);
+  const permits = new Permits(() => policy.current, events, fingerprints);
   const consents = consentsOf(settings, events, (serverName) => pool.connections.get(serverName));
   const pool = new ConnectionPool({
     settings,
     open: openWrapped ?? ((server) => openManaged(server, settings, consents)),
     admit: (server) => {
       const consented = consentOf(server, settings, consents);
-      if (!pins.isPinning) return consented;
+      if (!fingerprints.isKeeping) return consented;
       return async (signal) => {
-        await pins.load(server.serverName);
+        await fingerprints.load(server.serverName);
         await consented?.(signal);
       };
     },
@@ -75,7 +75,7 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
     events: {
       onState: (serverName, state) => tellState(settings, serverName, state, events),
       onListed: (server, listing) => {
-        const isChanged = takeListing(catalog, events, pins, server, listing);
+        const isChanged = takeToolList(catalog, events, fingerprints, server, listing);
         snapshots?.save(server.serverName, catalog.server(server.serverName)!.snapshot);
         if (isChanged) search.update();
         return isChanged;
@@ -88,19 +88,19 @@ export function makeHubParts(settings: HubSettings, openWrapped?: (server: Serve
   const connectionOf = (serverName: string): Connection | undefined => pool.connections.get(serverName);
   const gate = new Gate({ settings, catalog, permits, events, connectionOf });
   const requests = new Requests({ settings, permits, events, connectionOf });
-  const tools = new BoundTools(settings.servers, gate);
+  const tools = new McpTools(settings.servers, gate);
   const commands = new Commands({ serverNames: [...settings.servers.keys()], requests, permits });
-  return { events, catalog, pins, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
+  return { events, catalog, fingerprints, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
 }
 
-function pinsOf({ toolPins }: HubSettings, events: HubEvents): ToolPins {
-  const { store } = toolPins;
-  return new ToolPins({
-    settings: toolPins,
+function fingerprintsOf({ toolFingerprints }: HubSettings, events: HubEvents): ToolFingerprints {
+  const { store } = toolFingerprints;
+  return new ToolFingerprints({
+    settings: toolFingerprints,
     store: store === undefined ? undefined : storeOf(store),
     isHeard: () => events.has("toolChanged"),
     onChange: (change) => events.emit("toolChanged", { ...change }),
-    onFailed: (error) => events.warn("TOOL_PINS_FAILED", `The store of tool pins failed: ${messageOf(error)}`),
+    onFailed: (error) => events.warn("TOOL_FINGERPRINTS_FAILED", `The store of tool fingerprints failed: ${messageOf(error)}`),
   });
 }
 

@@ -3,12 +3,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import pLimit from "p-limit";
 
-import type { BoundTools } from "../call/boundTools.js";
+import type { McpTools } from "../call/mcpTools.js";
 import type { CallRequest, JudgedCall } from "../call/gate.js";
-import type { Asker, Permits } from "../call/permits.js";
+import type { Caller, Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import type { ServerSnapshot } from "../catalog/catalog.js";
-import type { GatedTool } from "../call/gatedTool.js";
+import type { McpTool } from "../call/mcpTool.js";
 import type { ToolMatches, ToolQuery } from "../catalog/search/searchTools.js";
 import type { McpHubOptions, McpWrapOptions } from "../config/hubOptions.js";
 import { parseOptions } from "../config/parseOptions.js";
@@ -193,9 +193,9 @@ export class McpHub extends HubOperations {
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    const { snapshots, pins } = this.#parts;
+    const { snapshots, fingerprints } = this.#parts;
     this.#closing ??= this.pool.close(options.drainMs).then(async () => {
-      await Promise.all([snapshots?.settled(), pins.settled()]);
+      await Promise.all([snapshots?.settled(), fingerprints.settled()]);
     });
     return this.#closing;
   }
@@ -230,7 +230,7 @@ export class McpHub extends HubOperations {
    * `overrides`: agents made with it have no hook that asks.
    */
   setPolicy(policy: PolicyOptions): void {
-    if (!this.#settings.isGoverned) {
+    if (!this.#settings.canAsk) {
       throw new McpConfigError(
         'This hub was made without a policy, so its agents have no hook that asks. Make it with policy: { default: "allow" } to set rules later.',
       );
@@ -269,14 +269,14 @@ export class McpHub extends HubOperations {
    *
    * Only what the policy lets `context` see is there, and every call is decided again, for that context.
    */
-  async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<GatedTool[]> {
+  async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<McpTool[]> {
     const { context, onAsk, ...options } = filter;
     const view = this.views(options).of(context ?? {});
     await this.connect(view.serverNames);
     const entries = view.servers().flatMap(({ tools }) => tools.filter(view.mayShow));
-    const asker: Asker = { ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) };
+    const caller: Caller = { ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) };
     return entries.map((entry) =>
-      (context ?? onAsk) === undefined ? this.#parts.tools.of(entry) : this.#parts.tools.for(entry, asker),
+      (context ?? onAsk) === undefined ? this.#parts.tools.of(entry) : this.#parts.tools.for(entry, caller),
     );
   }
 
@@ -315,7 +315,7 @@ export class McpHub extends HubOperations {
   }
 
   /** @internal Tools as they are bound. */
-  get tools(): BoundTools {
+  get tools(): McpTools {
     return this.#parts.tools;
   }
 
@@ -341,12 +341,13 @@ export class McpHub extends HubOperations {
 
   /** @internal Takes what is remembered of servers that are not known yet, once. */
   async recall(): Promise<void> {
-    const { snapshots, pins } = this.#parts;
+    const { snapshots, fingerprints } = this.#parts;
     if (snapshots === undefined) return;
-    if (pins.isPinning) await Promise.all([...this.#settings.servers.keys()].map((serverName) => pins.load(serverName)));
+    if (fingerprints.isKeeping)
+      await Promise.all([...this.#settings.servers.keys()].map((serverName) => fingerprints.load(serverName)));
     await snapshots.load((serverName, snapshot) => {
       if (this.#parts.catalog.server(serverName) !== undefined) return;
-      const tools = pins.check(serverName, snapshot.tools);
+      const tools = fingerprints.check(serverName, snapshot.tools);
       this.#parts.catalog.setServer(serverName, { ...snapshot, tools }, true);
       this.#parts.search.update();
     });

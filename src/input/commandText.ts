@@ -2,7 +2,7 @@ import type { HumanMessage } from "@langchain/core/messages";
 
 import { oneLine } from "../text/clean.js";
 import type { View } from "../disclose/view.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import { readCommandLine, usageOf } from "./commandLine.js";
 import type { Commands, McpCommand } from "./commands.js";
 import { failureText } from "./failureText.js";
@@ -33,7 +33,7 @@ export async function readCommand(
   typed: HumanMessage,
   commands: Commands,
   view: View,
-  asker: Asker,
+  caller: Caller,
 ): Promise<Invocation | string | undefined> {
   const [, name, line = ""] = COMMAND.exec(textsOf(typed)[0] ?? "") ?? [];
   if (name === undefined) return undefined;
@@ -44,14 +44,14 @@ export async function readCommand(
     return `Server ${server} is disabled in this conversation. Type /mcp enable ${server} to use it.`;
   }
   try {
-    const lookup = await commands.find(name, view, asker);
+    const lookup = await commands.find(name, view, caller);
     if (lookup.kind === "unknown") {
       const similar = lookup.similar.map((other) => `/${oneLine(other, 120)}`).join(", ");
       return `There is no command /${shown}.${similar === "" ? "" : ` There is: ${similar}.`}`;
     }
     return invocationOf(lookup.command, line, view);
   } catch (error) {
-    asker.signal?.throwIfAborted();
+    caller.signal?.throwIfAborted();
     return `The command /${shown} cannot be used. ${failureText(error, "its prompts", HAS_NO_PROMPTS)}`;
   }
 }

@@ -1,6 +1,6 @@
 import { nearestOf } from "../text/nearest.js";
 import { isRecord } from "../text/isRecord.js";
-import type { Asker, Permits } from "../call/permits.js";
+import type { Caller, Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import type { View } from "../disclose/view.js";
 import type { PromptArgument } from "./commandLine.js";
@@ -46,17 +46,17 @@ export class Commands {
     this.#servers = slugTable(parts.serverNames, serverSlug);
   }
 
-  /** The commands of these servers that `asker` may use, in the order of the servers. A server that fails has none. */
-  async list(serverNames: readonly string[], asker: Asker): Promise<McpCommand[]> {
+  /** The commands of these servers that `caller` may use, in the order of the servers. A server that fails has none. */
+  async list(serverNames: readonly string[], caller: Caller): Promise<McpCommand[]> {
     const lists = await Promise.allSettled(
       serverNames.map(async (serverName) =>
-        this.#commandsOf(serverName, await this.#parts.requests.list({ ...asker, serverName, key: "prompts" })),
+        this.#commandsOf(serverName, await this.#parts.requests.list({ ...caller, serverName, key: "prompts" })),
       ),
     );
-    asker.signal?.throwIfAborted();
+    caller.signal?.throwIfAborted();
     return lists
       .flatMap((list) => (list.status === "fulfilled" ? list.value : []))
-      .filter((command) => this.#mayKnow(command, asker));
+      .filter((command) => this.#mayKnow(command, caller));
   }
 
   /**
@@ -66,7 +66,7 @@ export class Commands {
    * @param view - What may be meant.
    * @throws {McpMiddlewareError} when the server's prompts cannot be listed.
    */
-  async find(typed: string, view: View, asker: Asker): Promise<CommandLookup> {
+  async find(typed: string, view: View, caller: Caller): Promise<CommandLookup> {
     const serverName = this.serverOf(typed);
     if (serverName === undefined || !view.serverNames.includes(serverName)) {
       const spoken = view.spokenServers();
@@ -74,10 +74,10 @@ export class Commands {
       return { kind: "unknown", similar: nearestOf(`${headOf(typed)}__…`, known, MAX_SIMILAR) };
     }
     // Where lists are denied nothing is sent; where they are asked, what was typed is looked up and nothing else told.
-    const mayList = this.#parts.permits.decide({ kind: "list", serverName }, asker).kind;
+    const mayList = this.#parts.permits.decide({ kind: "list", serverName }, caller).kind;
     if (mayList === "deny") return { kind: "unknown", similar: [] };
-    const listed = this.#commandsOf(serverName, await this.#parts.requests.lookUp(serverName, "prompts", asker.signal));
-    const commands = listed.filter((command) => this.#mayKnow(command, asker));
+    const listed = this.#commandsOf(serverName, await this.#parts.requests.lookUp(serverName, "prompts", caller.signal));
+    const commands = listed.filter((command) => this.#mayKnow(command, caller));
     const folded = commands.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
     const command = commands.find(({ name }) => name === typed) ?? (folded.length === 1 ? folded[0] : undefined);
     if (command !== undefined) return { kind: "found", command };
@@ -110,8 +110,8 @@ export class Commands {
     });
   }
 
-  #mayKnow({ serverName, promptName }: McpCommand, asker: Asker): boolean {
-    return this.#parts.permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, asker).kind !== "deny";
+  #mayKnow({ serverName, promptName }: McpCommand, caller: Caller): boolean {
+    return this.#parts.permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, caller).kind !== "deny";
   }
 }
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import { oneLine } from "../text/clean.js";
 import { linkSignal } from "../text/abort.js";
@@ -26,17 +26,17 @@ export const HAS_NO_RESOURCES = "has no resources that can be read. Use its tool
 /**
  * Reads resources at the same time, within one deadline. What fails says so in its reading.
  *
- * @param askerOf - Who a resource is read for, with what a person said about it.
+ * @param callerOf - Who a resource is read for, with what a person said about it.
  * @throws only the abort reason when the run was aborted.
  */
 export async function readMentions(
   requests: Requests,
   wanted: readonly WantedResource[],
-  askerOf: (resource: WantedResource) => Asker,
+  callerOf: (resource: WantedResource) => Caller,
   { mentionDeadlineMs, maxResourceChars }: { readonly mentionDeadlineMs: number; readonly maxResourceChars: number },
 ): Promise<Reading[]> {
   if (wanted.length === 0) return [];
-  const outer = askerOf(wanted[0]!).signal;
+  const outer = callerOf(wanted[0]!).signal;
   const { signal, abort, unlink } = linkSignal(outer ?? new AbortController().signal);
   // One for all of them, each with listeners of its own.
   setMaxListeners(0, signal);
@@ -45,7 +45,7 @@ export async function readMentions(
   const reading = Promise.all(
     wanted.map(async ({ serverName, uri }): Promise<Reading> => {
       try {
-        const { result, mark } = await requests.readWatched({ ...askerOf({ serverName, uri }), signal, serverName, uri });
+        const { result, mark } = await requests.readWatched({ ...callerOf({ serverName, uri }), signal, serverName, uri });
         return { serverName, uri, mark, kind: "read", excerpt: excerptOf(result, uri, maxResourceChars) };
       } catch (error) {
         outer?.throwIfAborted();

@@ -3,10 +3,10 @@ import { isGraphBubbleUp } from "@langchain/langgraph";
 
 import { describeLink, isForUserAlone } from "../call/contentBlock.js";
 import { contextOf, originOf } from "../call/boundTool.js";
-import type { Asker } from "../call/permits.js";
+import type { Caller } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import type { McpArtifact } from "../call/result.js";
-import { GatedTool, type GatedToolParts } from "../call/gatedTool.js";
+import { McpTool, type McpToolParts } from "../call/mcpTool.js";
 import { oneLine } from "../text/clean.js";
 import type { JsonSchema } from "../catalog/toolEntry.js";
 import { isRecord } from "../text/isRecord.js";
@@ -69,11 +69,11 @@ export function resourceOperation(name: string, args: unknown): Operation | unde
   return name === READ && typeof args["uri"] === "string" ? { kind: "read", serverName, uri: args["uri"] } : undefined;
 }
 
-/** One of the two tools as it is bound. @param asker - Who its calls are for, with what a person has said. */
-export function resourceTool(name: ResourceToolName, parts: ResourceToolParts, asker?: Asker): GatedTool {
+/** One of the two tools as it is bound. @param caller - Who its calls are for, with what a person has said. */
+export function resourceTool(name: ResourceToolName, parts: ResourceToolParts, caller?: Caller): McpTool {
   const { description, schema } = DEFINITIONS[name];
   const run = name === LIST ? listResources : readResource;
-  return new GatedTool({ name, description, schema, metadata: {}, run: answering(name, parts, asker, run) });
+  return new McpTool({ name, description, schema, metadata: {}, run: answering(name, parts, caller, run) });
 }
 
 /** What a call brought. */
@@ -84,12 +84,12 @@ interface Answer {
   readonly images?: readonly string[];
 }
 
-type Run = (args: Readonly<Record<string, unknown>>, parts: ResourceToolParts, view: View, asker: Asker) => Promise<Answer>;
+type Run = (args: Readonly<Record<string, unknown>>, parts: ResourceToolParts, view: View, caller: Caller) => Promise<Answer>;
 
-function answering(name: string, parts: ResourceToolParts, asker: Asker | undefined, run: Run): GatedToolParts["run"] {
+function answering(name: string, parts: ResourceToolParts, caller: Caller | undefined, run: Run): McpToolParts["run"] {
   return async (args, { toolCallId, config }) => {
     const startedAt = performance.now();
-    const base: Asker = { context: contextOf(config), origin: originOf(config), signal: config.signal, ...asker, toolCallId };
+    const base: Caller = { context: contextOf(config), origin: originOf(config), signal: config.signal, ...caller, toolCallId };
     let answer: Answer;
     try {
       answer = await run(isRecord(args) ? args : {}, parts, parts.viewOf(config), base);
@@ -110,7 +110,7 @@ function answering(name: string, parts: ResourceToolParts, asker: Asker | undefi
   };
 }
 
-const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, maxArtifactChars }, view, asker) => {
+const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, maxArtifactChars }, view, caller) => {
   if (typeof server !== "string" || typeof uri !== "string" || uri === "") {
     return {
       serverName: "",
@@ -119,7 +119,7 @@ const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, 
     };
   }
   if (!view.serverNames.includes(server)) return unknownServer(server, view);
-  const result = await requests.readResource({ ...asker, serverName: server, uri });
+  const result = await requests.readResource({ ...caller, serverName: server, uri });
   const excerpt = excerptOf(result, uri, maxResourceChars);
   const text = renderResource(server, uri, excerpt, maxResourceChars);
   const imageChars = excerpt.images.reduce((sum, image) => sum + image.length, 0);
@@ -127,11 +127,11 @@ const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, 
   return { serverName: server, text: `${text}\n[Its images are too large to be shown.]` };
 };
 
-const listResources: Run = async ({ server, page }, { requests, load }, view, asker) => {
+const listResources: Run = async ({ server, page }, { requests, load }, view, caller) => {
   if (typeof server === "string" && !view.serverNames.includes(server)) return unknownServer(server, view);
-  if (typeof server !== "string") await load(view, asker.signal);
+  if (typeof server !== "string") await load(view, caller.signal);
   const serverNames = typeof server === "string" ? [server] : withResources(view);
-  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, requests, asker)));
+  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, requests, caller)));
   return {
     serverName: typeof server === "string" ? server : "",
     text: pageOf(lists.flat(), typeof page === "number" ? page : 1),
@@ -139,10 +139,10 @@ const listResources: Run = async ({ server, page }, { requests, load }, view, as
 };
 
 /** One line for each resource and template of a server; one line alone that says why there are none. */
-async function linesOf(serverName: string, requests: Requests, asker: Asker): Promise<string[]> {
+async function linesOf(serverName: string, requests: Requests, caller: Caller): Promise<string[]> {
   const name = oneLine(serverName, 64);
   try {
-    const [resources, templates] = await Promise.all(LISTS.map((key) => requests.list({ ...asker, serverName, key })));
+    const [resources, templates] = await Promise.all(LISTS.map((key) => requests.list({ ...caller, serverName, key })));
     const lines = [
       ...resources!.filter(isShown).map((resource) => `- ${describeLink(resource, serverName)}`),
       ...templates!
@@ -154,7 +154,7 @@ async function linesOf(serverName: string, requests: Requests, asker: Asker): Pr
     ];
     return lines.length === 0 ? [`Server ${name} lists no resources.`] : lines;
   } catch (error) {
-    asker.signal?.throwIfAborted();
+    caller.signal?.throwIfAborted();
     return [failureText(error, "this list", HAS_NO_RESOURCES)];
   }
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 
 import { askPeople, type AskingParts } from "../ask/people.js";
-import { approvalOf, askedCall, type Asker, type Permits } from "../call/permits.js";
+import { approvalOf, askedCall, type Caller, type Permits } from "../call/permits.js";
 import type { Requests } from "../call/requests.js";
 import { oneLine } from "../text/clean.js";
 import type { ServerSettings } from "../config/settings.js";
@@ -48,7 +48,7 @@ export interface TurnStart {
   readonly state: McpThreadState;
   readonly messages: readonly BaseMessage[];
   readonly view: View;
-  readonly asker: Asker;
+  readonly caller: Caller;
   /** Whether the messages are a person's. Default true. */
   readonly isTyped?: boolean;
 }
@@ -90,14 +90,14 @@ export class TurnInput {
    */
   async take(start: TurnStart): Promise<TurnOutcome> {
     const { settings, commands } = this.#parts;
-    const { messages, view, state, asker, isTyped = true } = start;
+    const { messages, view, state, caller, isTyped = true } = start;
     const typed = isTyped ? newestTyped(messages) : undefined;
     if (typed !== undefined) {
       const named = [...view.spokenServers(), ...view.spokenDisabled()];
       const chat = parseChatCommand(textsOf(typed)[0] ?? "", named, settings.chatCommands);
       if (chat !== undefined) return this.#chat(chat, typed, start);
     }
-    const invocation = typed === undefined || !settings.commands ? undefined : await readCommand(typed, commands, view, asker);
+    const invocation = typed === undefined || !settings.commands ? undefined : await readCommand(typed, commands, view, caller);
     if (typeof invocation === "string") return cleared(state, answered(typed, invocation));
     const plan = this.#plan(typed, invocation, start);
     const asked = this.#asked(plan, start);
@@ -112,16 +112,16 @@ export class TurnInput {
    * @throws what LangGraph throws to interrupt the run, and the abort reason when it was aborted.
    */
   async answered(start: TurnStart, asking: AskingParts): Promise<TurnOutcome | undefined> {
-    const { state, asker } = start;
+    const { state, caller } = start;
     const typed = state._mcpTyped ?? undefined;
     if (typed === undefined) return undefined;
     const { asked, ...plan } = typed;
-    const decisions = await askPeople(asked, asking, asker);
+    const decisions = await askPeople(asked, asking, caller);
     const { permits } = this.#parts;
     for (const operation of operationsOf(plan)) {
       const decided = decisions[permissionOf(operation)];
       if (decided === undefined || decided.type === "approve") continue;
-      permits.audit(operation, permits.decide(operation, asker), asker, decided);
+      permits.audit(operation, permits.decide(operation, caller), caller, decided);
     }
     return cleared(state, await this.#carryOut(plan, decisions, start));
   }
@@ -205,12 +205,12 @@ export class TurnInput {
   }
 
   /** What of a plan has to be asked, by permission. What is denied, or disabled, is not. */
-  #asked(plan: Plan, { asker, view }: TurnStart): McpAsked {
+  #asked(plan: Plan, { caller, view }: TurnStart): McpAsked {
     const { permits } = this.#parts;
     const asked: McpAsked = {};
     for (const [order, operation] of operationsOf(plan).entries()) {
       if (!view.serverNames.includes(operation.serverName)) continue;
-      const decision = permits.decide(operation, asker);
+      const decision = permits.decide(operation, caller);
       const name = permissionOf(operation);
       if (decision.kind === "ask") asked[name] = askedCall({ operation, decision, name }, order);
     }
@@ -232,18 +232,18 @@ export class TurnInput {
     invocation: Invocation,
     typed: HumanMessage,
     decisions: McpDecisions,
-    { asker }: TurnStart,
+    { caller }: TurnStart,
   ): Promise<BaseMessage[] | string> {
     const { requests, servers } = this.#parts;
     const { serverName, promptName, name, arguments: args } = invocation;
     const decided = decisions[permissionOf(invokeOf(invocation))];
     if (decided !== undefined && decided.type !== "approve") return `The command /${name} was not run. ${refusalOf(decided)}`;
     try {
-      const result = await requests.getPrompt({ ...asker, ...approvalOf(decided), serverName, promptName, arguments: args });
+      const result = await requests.getPrompt({ ...caller, ...approvalOf(decided), serverName, promptName, arguments: args });
       const messages = toPromptMessages(result, invocation, typed, servers.get(serverName)!.maxResultChars);
       return messages.length > 0 ? messages : `The command /${name} brought nothing: the prompt is empty.`;
     } catch (error) {
-      asker.signal?.throwIfAborted();
+      caller.signal?.throwIfAborted();
       return `The command /${name} failed. ${failureText(error, "the prompt", HAS_NO_PROMPTS)}`;
     }
   }
@@ -252,7 +252,7 @@ export class TurnInput {
   async #read(
     { messageId, mentioned, overflow, wanted }: Plan,
     decisions: McpDecisions,
-    { state, messages, view, asker }: TurnStart,
+    { state, messages, view, caller }: TurnStart,
   ): Promise<McpStateUpdate> {
     const { settings, requests } = this.#parts;
     const before = state._mcpResources?.read ?? [];
@@ -274,8 +274,11 @@ export class TurnInput {
       const others = `and neither were ${overflow} that are mentioned after it: no more than ${most} can be shown at a time`;
       refuse(mentioned.at(-1)!, `It was not read, ${others}.`);
     }
-    const askerOf = (resource: WantedResource): Asker => ({ ...asker, ...approvalOf(decisions[permissionOf(readOf(resource))]) });
-    const readings = [...(await readMentions(requests, free, askerOf, settings)), ...refused];
+    const callerOf = (resource: WantedResource): Caller => ({
+      ...caller,
+      ...approvalOf(decisions[permissionOf(readOf(resource))]),
+    });
+    const readings = [...(await readMentions(requests, free, callerOf, settings)), ...refused];
     const after = afterTurn(before, { messageId, mentioned, readings, messageIds: idsOf(messages) }, settings);
     if (isDeepStrictEqual(after, before)) return {};
     return { _mcpResources: { v: 1, read: after }, cachedMcpResources: cachedView(after) };

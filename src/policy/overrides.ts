@@ -3,7 +3,7 @@ import {
   CLASSES,
   DECISIONS,
   type DecisionKind,
-  type PermissionTier,
+  type PolicyTier,
   type ToolClass,
   type ToolOverride,
 } from "../config/policyOptions.js";
@@ -13,14 +13,14 @@ import { decideTier } from "./tiers.js";
 export interface Overriding {
   readonly class: ToolClass;
   /** In place of the server's tier. */
-  readonly permission: { readonly name: PermissionTier | DecisionKind; readonly glob: string } | undefined;
+  readonly permission: { readonly name: PolicyTier | DecisionKind; readonly glob: string } | undefined;
   /** All of these are needed, besides those of the server. */
   readonly scopes: readonly string[];
 }
 
 interface Override {
   readonly glob: string;
-  readonly permission: PermissionTier | DecisionKind | undefined;
+  readonly permission: PolicyTier | DecisionKind | undefined;
   readonly class: ToolClass | undefined;
   readonly scopes: readonly string[];
   readonly matches: (toolName: string) => boolean;
@@ -84,7 +84,7 @@ export class Overrides {
 }
 
 /** True for a decision, false for a tier. */
-export function isDecision(permission: PermissionTier | DecisionKind): permission is DecisionKind {
+export function isDecision(permission: PolicyTier | DecisionKind): permission is DecisionKind {
   return (DECISIONS as readonly string[]).includes(permission);
 }
 

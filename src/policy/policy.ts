@@ -4,13 +4,13 @@ import {
   DECISIONS,
   type DecisionKind,
   type McpRunContext,
-  type PermissionTier,
+  type PolicyTier,
   type PolicyFunction,
   type PolicyOptions,
   type PolicyRules,
   type ToolClass,
 } from "../config/policyOptions.js";
-import type { GovernSettings } from "../config/policySettings.js";
+import type { ServerPolicySettings } from "../config/policySettings.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import { Requirements, type Audience } from "./audience.js";
@@ -33,7 +33,7 @@ export interface Decision {
 }
 
 /** A tool as visibility is decided. */
-export interface GovernedTool {
+export interface PolicyTool {
   readonly serverName: string;
   readonly toolName: string;
   readonly annotations?: ToolAnnotations | undefined;
@@ -52,7 +52,7 @@ interface Verdict {
 
 const MAX_TARGET_CHARS = 2_048;
 
-interface GovernedServer {
+interface PolicyServer {
   readonly settings: ServerSettings;
   readonly overrides: Overrides;
 }
@@ -71,7 +71,7 @@ export class Policy {
   readonly audit: "digest" | "arguments";
   readonly #rules: Rules;
   readonly #decide: PolicyFunction | undefined;
-  readonly #servers: ReadonlyMap<string, GovernedServer>;
+  readonly #servers: ReadonlyMap<string, PolicyServer>;
   readonly #requirements: Requirements;
 
   /**
@@ -138,7 +138,7 @@ export class Policy {
   }
 
   /** False for a tool that this audience may not call, whatever the arguments are. Functions are not asked. */
-  isToolVisible(tool: GovernedTool, audience: Audience): boolean {
+  isToolVisible(tool: PolicyTool, audience: Audience): boolean {
     const operation = callOf(tool);
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
@@ -150,7 +150,7 @@ export class Policy {
   }
 
   /** Asks the function whether a tool that is about to be shown may be. True without a function. */
-  mayShow(tool: GovernedTool, context: McpRunContext): boolean {
+  mayShow(tool: PolicyTool, context: McpRunContext): boolean {
     if (this.#decide === undefined) return true;
     const operation = callOf(tool);
     return this.#ask(operation, this.#overriding(operation).class, context).kind !== "deny";
@@ -247,7 +247,7 @@ export class Policy {
   }
 }
 
-function isOpenServer({ permission, overrides, scopes, workspaces }: GovernSettings): boolean {
+function isOpenServer({ permission, overrides, scopes, workspaces }: ServerPolicySettings): boolean {
   return permission === "open" && Object.keys(overrides).length + scopes.length === 0 && workspaces === undefined;
 }
 
@@ -263,7 +263,7 @@ function shutOut({ serverName, govern }: ServerSettings, scopes: readonly string
 }
 
 /** What the tier of a server says, or the override in its place. */
-function permitted(serverName: string, own: Overriding, tier: PermissionTier): Verdict {
+function permitted(serverName: string, own: Overriding, tier: PolicyTier): Verdict {
   const name = own.permission?.name ?? tier;
   const kind = isDecision(name) ? name : decideTier(name, own.class);
   return {
@@ -283,7 +283,7 @@ function said(kind: DecisionKind, reason: string): Verdict {
   return { kind, explain: () => ({ reason, decidedBy: "function" }) };
 }
 
-function callOf({ serverName, toolName, annotations }: GovernedTool): Extract<Operation, { kind: "call" }> {
+function callOf({ serverName, toolName, annotations }: PolicyTool): Extract<Operation, { kind: "call" }> {
   return { kind: "call", serverName, toolName, arguments: undefined, annotations };
 }
 

@@ -1,7 +1,7 @@
-import type { DecisionKind, PermissionTier, ToolClass } from "../config/policyOptions.js";
+import type { DecisionKind, PolicyTier, ToolClass } from "../config/policyOptions.js";
 import type { ToolAnnotations } from "../catalog/toolEntry.js";
 
-const TIER_DECISIONS: Readonly<Record<PermissionTier, Readonly<Record<ToolClass, DecisionKind>>>> = {
+const TIER_DECISIONS: Readonly<Record<PolicyTier, Readonly<Record<ToolClass, DecisionKind>>>> = {
   open: { read: "allow", write: "allow", destructive: "allow" },
   cautious: { read: "allow", write: "ask", destructive: "ask" },
   strict: { read: "ask", write: "ask", destructive: "ask" },
@@ -9,7 +9,7 @@ const TIER_DECISIONS: Readonly<Record<PermissionTier, Readonly<Record<ToolClass,
 };
 
 /** What a tier says about a class of operations. */
-export function decideTier(tier: PermissionTier, toolClass: ToolClass): DecisionKind {
+export function decideTier(tier: PolicyTier, toolClass: ToolClass): DecisionKind {
   return TIER_DECISIONS[tier][toolClass];
 }
 

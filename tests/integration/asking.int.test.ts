@@ -67,7 +67,7 @@ describe("asking a person", () => {
     expect(wiki.ran).toEqual({});
   });
 
-  it("asks anew in each hop, and takes no answer twice", async () => {
+  it("asks anew in each step, and takes no answer twice", async () => {
     const thread = threadOf(wiki.hub, [calling(PUT), calling(PUT), calling(READ), "done"]);
     await thread.say();
     const second = await thread.answer([{ type: "approve" }]);
@@ -104,7 +104,7 @@ describe("asking a person", () => {
     expect(other.ran).toEqual({});
   });
 
-  it("promotes what a search in the same hop found, and what was approved", async () => {
+  it("promotes what a search in the same step found, and what was approved", async () => {
     const search = { name: "search_mcp_tools", args: { query: "read a page", limit: 1 }, id: "search" };
     const thread = threadOf(wiki.hub, [calling(search, PUT), "done"]);
     await thread.say();
@@ -220,7 +220,7 @@ describe("where a run cannot be interrupted", () => {
     expect(warnings).toContain("NOBODY_TO_ASK");
   });
 
-  it("asks by onAsk, once for all calls of the hop", async () => {
+  it("asks by onAsk, once for all calls of the step", async () => {
     await using wiki = await governed();
     let asked = 0;
     const thread = threadOf(wiki.hub, [calling(PUT, DROP), "done"], {
@@ -500,7 +500,7 @@ describe("beside humanInTheLoopMiddleware", () => {
     ]);
     expect(wiki.ran).toEqual({});
 
-    // All approve in the second hop.
+    // All approve in the second step.
     for (const name of asking) {
       expect(turn.asked?.actionRequests.map((request) => request.name)).toEqual([name]);
       turn = await thread.answer([{ type: "approve" }]);

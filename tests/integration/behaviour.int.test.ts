@@ -74,7 +74,7 @@ describe.each([
     expect(seen[0]!.blocks[0]).toMatch(/^<AVAILABLE_MCP_TOOLS>/);
   });
 
-  it("binds what a search found from the next hop on, calls it and keeps the promotion in state", async () => {
+  it("binds what a search found from the next step on, calls it and keeps the promotion in state", async () => {
     const { seen, middleware } = spyMiddleware();
     const model = scripted(
       calling({ name: "search_mcp_tools", args: { query: "give a text back" }, id: "s1" }),
@@ -176,7 +176,7 @@ describe.each([
     expect(answers["unknown"]!.text).toContain('no server "nowhere". Servers: tools, warehouse');
   });
 
-  it("keeps the tool order a prefix of the next hop's and merges two parallel searches", async () => {
+  it("keeps the tool order a prefix of the next step's and merges two parallel searches", async () => {
     const { seen, middleware } = spyMiddleware();
     const model = scripted(
       calling(
@@ -195,9 +195,9 @@ describe.each([
       "mcp__warehouse__tool_0005",
       "mcp__tools__echo",
     ]);
-    for (let hop = 1; hop < seen.length; hop += 1) {
-      expect(seen[hop]!.tools.slice(0, seen[hop - 1]!.tools.length)).toEqual(seen[hop - 1]!.tools);
-      expect(seen[hop]!.system).toBe(seen[0]!.system);
+    for (let step = 1; step < seen.length; step += 1) {
+      expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(seen[step - 1]!.tools);
+      expect(seen[step]!.system).toBe(seen[0]!.system);
     }
   });
 

@@ -97,14 +97,14 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(stats.callsByTool).toEqual({ get_page: 2 });
       }));
 
-    it("ask once before anything of a hop runs, and do what was answered", () =>
+    it("ask once before anything of a step runs, and do what was answered", () =>
       use(kind, async (hub, stats) => {
-        const hop = calling(
+        const step = calling(
           { id: "1", name: "mcp__wiki__put_page", args: { page: "a" } },
           { id: "2", name: "mcp__wiki__put_page", args: { page: "b" } },
           { id: "3", name: "mcp__wiki__get_page", args: { page: "c" } },
         );
-        const { answers, asked } = await makeFace(hub, [hop, "done"]).say("go", ({ actionRequests }) =>
+        const { answers, asked } = await makeFace(hub, [step, "done"]).say("go", ({ actionRequests }) =>
           actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
         );
         expect(asked?.actionRequests.map(({ callId, args }) => [callId, args])).toEqual([
@@ -168,11 +168,11 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
 
     it("ask about the tool inside of execute_mcp_tool, and run what was edited", () =>
       use(kind, async (hub, stats) => {
-        const hop = calling(
+        const step = calling(
           { id: "1", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "a" } } },
           { id: "2", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "b" } } },
         );
-        const { answers, asked } = await makeFace(hub, [hop, "done"], { strategy: "execute" }).say("go", () => [
+        const { answers, asked } = await makeFace(hub, [step, "done"], { strategy: "execute" }).say("go", () => [
           { type: "edit", editedAction: { args: { page: "edited" } } },
           { type: "reject" },
         ]);

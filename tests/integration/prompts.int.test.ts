@@ -320,7 +320,7 @@ describe("/mcp", () => {
       "MCP servers:\n- more: connected, 1 tools\n- docs: disabled in this conversation\nYou can type /mcp enable <server>, /mcp disable <server>.",
     );
     expect((await state())["disabledMcpServers"]).toEqual(["docs"]);
-    // Listing, search, calls, resources.
+    // ToolList, search, calls, resources.
     const { calls, messages, blocks } = await say("look");
     expect(calls[0]!.system).not.toContain("mcp__docs");
     expect(blocks).toEqual([

@@ -80,10 +80,10 @@ describe("mentions on real servers", () => {
 });
 
 describe("mentions", () => {
-  it("are read once for a turn, not for each of its hops, and stand at the end of the system message on each", async () => {
+  it("are read once for a turn, not for each of its steps, and stand at the end of the system message on each", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const hops = [calling({ name: "mcp__docs__look", id: "1" }), calling({ name: "mcp__docs__look", id: "2" }), "done"];
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { answers: hops });
+    const steps = [calling({ name: "mcp__docs__look", id: "1" }), calling({ name: "mcp__docs__look", id: "2" }), "done"];
+    const { say } = talk(hubOf({ docs: { url: http.url } }), { answers: steps });
     const { calls } = await say("look at @docs:a://1 and again at @docs:a://1");
     expect(calls).toHaveLength(3);
     expect(http.stats.reads).toEqual({ "a://1": 1 });
@@ -541,7 +541,7 @@ describe("the resource tools", () => {
     expect(warnings.filter((warning) => warning.endsWith("docs"))).toEqual([]);
   });
 
-  it("ask for what they would send, together with the calls of the hop", async () => {
+  it("ask for what they would send, together with the calls of the step", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const hub = hubOf({ docs: { url: http.url, permission: "strict" } });
     const both = calling(

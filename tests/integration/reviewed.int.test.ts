@@ -14,7 +14,7 @@ import { isRunning, quietFixture, stdioFixture, until } from "../support/servers
 const quick = { startupDeadlineMs: 20_000, warnings: "silent" as const };
 
 describe("state", () => {
-  it("survives a middleware that calls the model twice in one hop while there is something to write", async () => {
+  it("survives a middleware that calls the model twice in one step while there is something to write", async () => {
     await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...quick, autoDeferChars: 0 });
     const twice = createMiddleware({
       name: "twice",

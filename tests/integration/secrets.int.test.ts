@@ -46,7 +46,7 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
     secretResolver: (name) => VARIABLES[name],
     policy: { default: "allow", audit: "arguments" } as never,
     snapshotStore: join(folder, "snapshots.json"),
-    toolPins: { store: join(folder, "pins.json") },
+    toolFingerprints: { store: join(folder, "fingerprints.json") },
     consent: { store: join(folder, "consents.json"), onConsent: (request) => traces.push(request) > 0 },
     startupDeadlineMs: 10_000,
     connectTimeoutMs: 1_500,

@@ -33,7 +33,7 @@ class CustomEventHandler extends BaseCallbackHandler {
   }
 }
 
-const hops = () => [
+const steps = () => [
   calling({ name: "search_mcp_tools", args: { query: "mcp__lab__slow" }, id: "find" }),
   calling({ name: "mcp__lab__slow", args: { ms: 30, steps: 3 }, id: "call" }),
   "done",
@@ -46,8 +46,8 @@ const EXPECTED = [
 /** The graphs of the ways in. */
 const GRAPHS = {
   createAgent: (options: McpAgentOptions = {}) =>
-    createAgent({ model: scripted(...hops()), middleware: [mcpMiddleware(hub, options) as unknown as AgentMiddleware] }).graph,
-  createMcpGraph: (options: McpAgentOptions = {}) => createMcpGraph(hub, { ...options, model: scripted(...hops()) }),
+    createAgent({ model: scripted(...steps()), middleware: [mcpMiddleware(hub, options) as unknown as AgentMiddleware] }).graph,
+  createMcpGraph: (options: McpAgentOptions = {}) => createMcpGraph(hub, { ...options, model: scripted(...steps()) }),
 };
 
 describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
@@ -81,7 +81,7 @@ it("a session tells a callback handler", async () => {
   const custom: unknown[] = [];
   const handler = new CustomEventHandler((name, data) => custom.push([name, data]));
   await createMcpSession(hub)
-    .loop(scripted(...hops()))
+    .loop(scripted(...steps()))
     .invoke("go", { callbacks: [handler] });
   expect(custom).toMatchObject(EXPECTED.map((event) => [event.type, event]));
 });
@@ -104,7 +104,7 @@ it("a listener that throws disturbs no tool", async () => {
   const handler = new CustomEventHandler(() => {
     throw new Error("not my day");
   });
-  const graph = createMcpGraph(hub, { model: scripted(...hops()) });
+  const graph = createMcpGraph(hub, { model: scripted(...steps()) });
   const { messages } = await graph.invoke({ messages: "go" }, { callbacks: [handler] });
   expect(messages.at(-1)!.text).toBe("done");
   expect(messages.filter(({ type }) => type === "tool").map((message) => (message as { status?: string }).status)).toEqual([

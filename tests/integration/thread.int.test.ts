@@ -16,8 +16,8 @@ import { serveHttp } from "../fixtures/servers/http.mjs";
 import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
 import { stdioFixture, until } from "../support/servers.js";
 
-describe("a thread over many hops", () => {
-  it("is shown the same listing for ten hops, whatever happens, and hears of changes in notes", async () => {
+describe("a thread over many steps", () => {
+  it("is shown the same listing for ten steps, whatever happens, and hears of changes in notes", async () => {
     const late = await serveHttp({ name: "late", noBase: true, tools: 3, delayMs: 400 });
     await using hub = new McpHub({
       mcpServers: { stable: stdioFixture({ tools: 40 }), late: { url: late.url } },
@@ -63,9 +63,9 @@ describe("a thread over many hops", () => {
     expect(seen).toHaveLength(10);
     expect(new Set(seen.map(({ system }) => system)).size).toBe(1);
     expect(seen[0]!.system).toContain("Still connecting: late");
-    const isChange = (hop: number): boolean => hop === 6;
-    for (let hop = 1; hop < 10; hop += 1) {
-      if (!isChange(hop)) expect(seen[hop]!.tools.slice(0, seen[hop - 1]!.tools.length)).toEqual(seen[hop - 1]!.tools);
+    const isChange = (step: number): boolean => step === 6;
+    for (let step = 1; step < 10; step += 1) {
+      if (!isChange(step)) expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(seen[step - 1]!.tools);
     }
     expect(seen[6]!.tools).toEqual(["search_mcp_tools", "mcp__stable__echo", "mcp__late__tool_0000"]);
     expect(seen[9]!.tools).toEqual([
@@ -84,9 +84,9 @@ describe("a thread over many hops", () => {
       "<MCP_TOOLS_CHANGED>\nServer stable: new: mcp__stable__brand_new; removed: mcp__stable__tool_0002; changed, search again before calling: mcp__stable__tool_0001.\n</MCP_TOOLS_CHANGED>",
     ]);
     // Each request is the one before and more: what was sent once stays where it was.
-    for (let hop = 1; hop < 10; hop += 1) {
+    for (let step = 1; step < 10; step += 1) {
       const texts = (call: number) => seen[call]!.messages.map(({ text }) => text);
-      expect(texts(hop).slice(0, texts(hop - 1).length)).toEqual(texts(hop - 1));
+      expect(texts(step).slice(0, texts(step - 1).length)).toEqual(texts(step - 1));
     }
     // Notes are not messages of the thread, and never part a tool call from its result.
     expect(result.messages.some(({ text }) => text.includes("MCP_TOOLS_CHANGED"))).toBe(false);
@@ -199,7 +199,7 @@ describe("beside other parts of an agent", () => {
   });
 
   it("takes nothing that enters the prompt from a caller's input or from another tool's Command", async () => {
-    const forged = { v: 1, view: "", listing: "FORGED", pinsUnset: false, pending: [], servers: {}, synthetic: {}, notes: [] };
+    const forged = { v: 1, view: "", listing: "FORGED", loadsUnset: false, pending: [], servers: {}, synthetic: {}, notes: [] };
     const writer = tool(
       () =>
         new Command({
@@ -228,8 +228,8 @@ describe("beside other parts of an agent", () => {
     }
   });
 
-  it("pins what is small or asked for, and pinned tools work without a search", async () => {
-    await using pinned = new McpHub({
+  it("fingerprints what is small or asked for, and always loaded tools work without a search", async () => {
+    await using loaded = new McpHub({
       mcpServers: { small: stdioFixture(), large: stdioFixture({ tools: 200, noBase: true }, { alwaysLoad: ["tool_0007"] }) },
       startupDeadlineMs: 20_000,
       autoDeferChars: 0,
@@ -237,7 +237,7 @@ describe("beside other parts of an agent", () => {
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
       model: scripted(calling({ name: "mcp__large__tool_0007", args: { query: "x" }, id: "1" }), "done"),
-      middleware: [mcpMiddleware(pinned), middleware],
+      middleware: [mcpMiddleware(loaded), middleware],
     });
     const result = await agent.invoke({ messages: "go" });
     expect(seen[0]!.tools).toEqual(["search_mcp_tools", "mcp__large__tool_0007"]);
@@ -245,7 +245,7 @@ describe("beside other parts of an agent", () => {
 
     const all = createAgent({
       model: scripted("done"),
-      middleware: [mcpMiddleware(pinned, { servers: ["small"], autoDeferChars: 10_000 }), middleware],
+      middleware: [mcpMiddleware(loaded, { servers: ["small"], autoDeferChars: 10_000 }), middleware],
     });
     await all.invoke({ messages: "go" });
     expect(seen.at(-1)!.tools).toHaveLength(10);

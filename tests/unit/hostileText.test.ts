@@ -93,7 +93,7 @@ describe("what a server writes cannot leave its block", () => {
           }
         }
         const diff = { added: names, removed: names, changed: names };
-        const note = renderNote([{ serverName: value, kind: "changed", toolCount: 1, isPinned: false, diff }]);
+        const note = renderNote([{ serverName: value, kind: "changed", toolCount: 1, isAlwaysLoaded: false, diff }]);
         expect(ourTags(note)).toEqual(["+mcp_tools_changed", "-mcp_tools_changed"]);
         expect(note).not.toMatch(HIDDEN);
       }),

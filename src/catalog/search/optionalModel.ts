@@ -1,4 +1,4 @@
-import { withinMs } from "../../text/withinMs.js";
+import { rejectAfter } from "../../text/rejectAfter.js";
 
 /** How long a search waits for a model, in milliseconds. */
 const MODEL_WAIT_MS = 5_000;
@@ -23,7 +23,7 @@ export class OptionalModel {
   async ask<Answer>(what: string, question: () => Answer | Promise<Answer>): Promise<Answer> {
     const askedAtMs = Date.now();
     try {
-      return await withinMs(Promise.resolve(question()), MODEL_WAIT_MS, what);
+      return await rejectAfter(Promise.resolve(question()), MODEL_WAIT_MS, what);
     } catch (error) {
       if (Date.now() - askedAtMs >= MODEL_WAIT_MS) this.#silentAtMs = Date.now();
       throw error;

@@ -23,7 +23,7 @@ export interface GuardedFetchParts {
 
 /**
  * A `fetch` that asks a guard about each URL it goes to. A redirect is followed when it keeps method and origin, as newer
- * versions of the SDK do, or leads from http to https; each hop is asked about. Bodies are bounded.
+ * versions of the SDK do, or leads from http to https; each step is asked about. Bodies are bounded.
  */
 export function guardedFetch({ guard, mode, configured, headers: own }: GuardedFetchParts): FetchLike {
   const send = mode === "pinned" ? pinned(guard) : fetch;

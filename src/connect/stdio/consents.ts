@@ -14,7 +14,7 @@ import { McpPolicyError, messageOf } from "../../errors.js";
 import { rejectOnAbort } from "../../text/abort.js";
 import { storeOf } from "../fileStore.js";
 import { isSecretName, withSpellings } from "../secrets.js";
-import { withinMs } from "../../text/withinMs.js";
+import { rejectAfter } from "../../text/rejectAfter.js";
 import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
@@ -300,7 +300,7 @@ export class McpConsents {
   /** A store that fails, or does not answer, approves nothing. */
   async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = STORE_WAIT_MS): Promise<Value> {
     try {
-      return await withinMs(use(), waitMs, "consent.store");
+      return await rejectAfter(use(), waitMs, "consent.store");
     } catch (error) {
       this.#events.onStoreFailed(error);
       return otherwise;

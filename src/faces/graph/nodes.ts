@@ -3,12 +3,12 @@ import { ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/co
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 
-import { AgentTools } from "../../agent/agentTools.js";
+import { AgentTools } from "../../agent/ownTools.js";
 import { openCalls } from "../../agent/openCalls.js";
-import { runInfoOf, type ToolCallLike } from "../../agent/runContext.js";
+import { runContextOf, type ToolCallLike } from "../../agent/runContext.js";
 import { parseAgentOptions, type McpAgentOptions } from "../../config/agentOptions.js";
 import type { WrappableClient } from "../../connect/open/wrapped.js";
-import { Disclosure, isWaiting } from "../../agent/mcpAgent.js";
+import { McpAgent, isWaiting } from "../../agent/mcpAgent.js";
 import { McpConfigError } from "../../errors.js";
 import { McpHub } from "../../hub/mcpHub.js";
 import { isAnswerTo } from "../../input/typed.js";
@@ -89,28 +89,28 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
 export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
   const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
   const hub = McpHub.of(hubOrClient, subject);
-  const disclosure = new Disclosure(hub, parseAgentOptions(agentOptions, `${subject} options`));
-  const agentTools = new AgentTools(disclosure, ownTools);
+  const agent = new McpAgent(hub, parseAgentOptions(agentOptions, `${subject} options`));
+  const agentTools = new AgentTools(agent, ownTools);
 
   const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>
     prepareModelRequest({
-      disclosure,
+      agent,
       state,
       messages: state.messages,
       agentTools,
       systemPrompt,
       model,
-      run: runInfoOf(config),
+      run: runContextOf(config),
     });
 
   const runCall = async (call: ToolCallLike, state: McpGraphState, config: LangGraphRunnableConfig) => {
-    const { result, update } = await agentTools.run(call, state, runInfoOf(config));
+    const { result, update } = await agentTools.run(call, state, runContextOf(config));
     return ToolMessage.isInstance(result) ? { ...update, messages: [result] } : result;
   };
 
   return {
     input: async (state, config) => {
-      const turn = await disclosure.start(state, state.messages, runInfoOf(config));
+      const turn = await agent.start(state, state.messages, runContextOf(config));
       return writtenBy(turn);
     },
     prepareModelCall,
@@ -121,14 +121,14 @@ export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNod
         );
       }
       const request = await prepareModelCall(state, config);
-      const answer = await callModel(model, request, runInfoOf(config));
+      const answer = await callModel(model, request, runContextOf(config));
       return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
     },
     policy: async (state, config) => {
-      const run = runInfoOf(config);
-      const turn = await disclosure.answered(state, state.messages, interrupt, run);
+      const run = runContextOf(config);
+      const turn = await agent.answered(state, state.messages, interrupt, run);
       if (turn !== undefined) return writtenBy(turn);
-      return (await disclosure.ask(state, state.messages, interrupt, run)) ?? {};
+      return (await agent.ask(state, state.messages, interrupt, run)) ?? {};
     },
     tools: async (state, config) => {
       const { mcpToolCall } = state;

@@ -6,11 +6,11 @@ const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AA
 const artifact = { serverName: "s", toolName: "t", durationMs: 1, isError: false, blocks: [] };
 const ours = (content: MessageContent, id: string) =>
   new ToolMessage({ content, tool_call_id: id, name: "t", id, artifact, status: "success" });
-const place = (messages: BaseMessage[], images: "tool" | "human" | "none" = "human", maxHopResultChars = 1_000) =>
-  toRequestMessages(messages, { images, maxHopResultChars });
+const place = (messages: BaseMessage[], images: "tool" | "human" | "none" = "human", maxStepResultChars = 1_000) =>
+  toRequestMessages(messages, { images, maxStepResultChars });
 
 describe("toRequestMessages", () => {
-  const hop: BaseMessage[] = [
+  const step: BaseMessage[] = [
     new HumanMessage("go"),
     new AIMessage("calls"),
     ours([{ type: "text", text: "words" }, PICTURE], "1"),
@@ -21,24 +21,24 @@ describe("toRequestMessages", () => {
   it("leaves what needs nothing as it is", () => {
     const plain: BaseMessage[] = [new HumanMessage("go"), ours("plain", "1")];
     expect(place(plain)).toBe(plain);
-    expect(place(hop, "tool")).toBe(hop);
+    expect(place(step, "tool")).toBe(step);
   });
 
-  it("puts images behind the tool messages of their hop for clients that take only text there", () => {
-    const placed = place(hop);
+  it("puts images behind the tool messages of their step for clients that take only text there", () => {
+    const placed = place(step);
     expect(placed.map((message) => message.type)).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
     expect(placed[2]!.content).toBe("words\n[The image of this result follows below.]");
     expect(placed[4]!.content).toEqual([{ type: "text", text: expect.stringContaining("untrusted") }, PICTURE]);
     expect(placed[2]).toMatchObject({ tool_call_id: "1", name: "t", id: "1", status: "success", artifact });
-    expect(hop[2]!.content).toHaveLength(2);
+    expect(step[2]!.content).toHaveLength(2);
   });
 
   it("says so where the model cannot see images", () => {
-    expect(place(hop, "none")[2]!.content).toContain("cannot see");
-    expect(place(hop, "none")).toHaveLength(hop.length);
+    expect(place(step, "none")[2]!.content).toContain("cannot see");
+    expect(place(step, "none")).toHaveLength(step.length);
   });
 
-  it("keeps the results of a hop within their common limit: short ones whole, long ones cut alike", () => {
+  it("keeps the results of a step within their common limit: short ones whole, long ones cut alike", () => {
     const messages: BaseMessage[] = [ours("a".repeat(5_000), "1"), ours("short", "2"), ours("b".repeat(4_000), "3")];
     const placed = place(messages, "human", 1_000);
     const lengths = placed.map(({ text }) => text.length);
@@ -48,10 +48,10 @@ describe("toRequestMessages", () => {
     expect(placed[0]!.text).toContain("5000 characters in all");
   });
 
-  it("gives the same for the same hop whatever follows, and leaves other tools' messages alone", () => {
-    const first = place(hop.slice(0, 4));
+  it("gives the same for the same step whatever follows, and leaves other tools' messages alone", () => {
+    const first = place(step.slice(0, 4));
     expect(
-      place(hop)
+      place(step)
         .slice(0, first.length)
         .map(({ content }) => content),
     ).toEqual(first.map(({ content }) => content));

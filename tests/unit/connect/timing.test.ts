@@ -4,7 +4,7 @@ import { sleep } from "../../../src/text/abort.js";
 import { backoffMs } from "../../../src/connect/backoff.js";
 import { Breaker } from "../../../src/connect/breaker.js";
 import { ListWatch } from "../../../src/connect/lists/listWatch.js";
-import { reopenSeries, type SeriesParts } from "../../../src/connect/reconnect.js";
+import { reconnectSeries, type SeriesParts } from "../../../src/connect/reconnect.js";
 import { McpAuthRequiredError, McpConnectionError } from "../../../src/errors.js";
 
 beforeEach(() => {
@@ -39,7 +39,7 @@ describe("a series of attempts", () => {
     const log: string[] = [];
     const startedAt = Date.now();
     const abort = new AbortController();
-    const done = reopenSeries(refused(), {
+    const done = reconnectSeries(refused(), {
       waits: 5,
       delayMs: 1_000,
       barrenLosses: 0,

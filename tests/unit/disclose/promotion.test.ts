@@ -4,14 +4,14 @@ import { EMPTY_ACTIVATION, mergeActivation, type McpActivation, type McpSent } f
 import { catalogOf } from "../../support/catalogs.js";
 
 const names = Array.from({ length: 60 }, (_, index) => `t${String(index).padStart(2, "0")}`);
-const { view, catalog, put } = catalogOf({ a: names, pinned: ["p1", "p2"] });
+const { view, catalog, put } = catalogOf({ a: names, alwaysLoaded: ["p1", "p2"] });
 const sent: McpSent = {
   v: 1,
   view: view.key,
   listing: "",
-  pinsUnset: false,
+  loadsUnset: false,
   pending: [],
-  servers: { a: { digest: "", pinned: false, at: 0 }, pinned: { digest: "", pinned: true, at: 0 } },
+  servers: { a: { digest: "", alwaysLoaded: false, at: 0 }, alwaysLoaded: { digest: "", alwaysLoaded: true, at: 0 } },
   synthetic: { search_mcp_tools: 0 },
   notes: [],
 };
@@ -26,7 +26,7 @@ const find = (activation: McpActivation, ...found: string[]): McpActivation => {
 };
 
 describe("boundTools", () => {
-  it("stands the search tool first, then pinned tools, then promoted ones in the order they came", () => {
+  it("stands the search tool first, then always loaded tools, then promoted ones in the order they came", () => {
     const one = find(EMPTY_ACTIVATION, "t05", "t01");
     expect(bound(one)).toEqual(["search_mcp_tools", "p1", "p2", "t05", "t01"]);
     expect(bound(find(one, "t00"))).toEqual(["search_mcp_tools", "p1", "p2", "t05", "t01", "t00"]);
@@ -68,7 +68,7 @@ describe("boundTools", () => {
 });
 
 describe("promote", () => {
-  it("writes nothing for pinned tools and agrees in parallel", () => {
+  it("writes nothing for always loaded tools and agrees in parallel", () => {
     const pinnedEntry = catalog.tool("mcp__pinned__p1")!;
     expect(promote([pinnedEntry], boundTools(view, sent, EMPTY_ACTIVATION, DEFAULTS), EMPTY_ACTIVATION, sent)).toBeUndefined();
     const one = promote([entry("t20")], [], EMPTY_ACTIVATION, sent)!;

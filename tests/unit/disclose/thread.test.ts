@@ -21,7 +21,7 @@ const big = (name: string): ToolInShort => ({ name, description: "x".repeat(6_00
 function thread(fixture: CatalogFixture, budgets = {}) {
   let state: McpThreadState = {};
   return {
-    show: (at: "turn" | "hop" = "hop", messages = [human]) => {
+    show: (at: "turn" | "step" = "step", messages = [human]) => {
       const { sent, update } = showThread(fixture.view, state, messages, settings(budgets), at);
       state = { ...state, ...update };
       return { sent, update };
@@ -30,26 +30,26 @@ function thread(fixture: CatalogFixture, budgets = {}) {
 }
 
 describe("showThread", () => {
-  it("defers by size, not by count: four huge tools are deferred, many small ones pinned", () => {
+  it("defers by size, not by count: four huge tools are deferred, many small ones always loaded", () => {
     expect(thread(catalogOf({ a: ["1", "2", "3", "4"].map(big) })).show().sent).toMatchObject({
-      servers: { a: { pinned: false } },
+      servers: { a: { alwaysLoaded: false } },
       synthetic: { [SEARCH_TOOL_NAME]: 0 },
     });
     const small = thread(catalogOf({ a: Array.from({ length: 40 }, (_, index) => `t${index}`) })).show().sent;
-    expect(small).toMatchObject({ servers: { a: { pinned: true } }, synthetic: {}, listing: "" });
+    expect(small).toMatchObject({ servers: { a: { alwaysLoaded: true } }, synthetic: {}, listing: "" });
   });
 
-  it("obeys defer of a server and pins a late one only under the limit", () => {
+  it("obeys defer of a server and fingerprints a late one only under the limit", () => {
     const fixture = catalogOf(
       { a: [big("1")], b: ["x"], late: undefined, lateBig: undefined },
       { mcpServers: { a: { defer: false }, b: { defer: true } } },
     );
     const { show } = thread(fixture);
-    expect(show().sent.servers).toMatchObject({ a: { pinned: true }, b: { pinned: false } });
+    expect(show().sent.servers).toMatchObject({ a: { alwaysLoaded: true }, b: { alwaysLoaded: false } });
     fixture.put("late", ["y"]);
-    expect(show().sent.servers["late"]).toMatchObject({ pinned: true, at: 1 });
+    expect(show().sent.servers["late"]).toMatchObject({ alwaysLoaded: true, at: 1 });
     fixture.put("lateBig", [big("z")]);
-    expect(show().sent.servers["lateBig"]).toMatchObject({ pinned: false });
+    expect(show().sent.servers["lateBig"]).toMatchObject({ alwaysLoaded: false });
   });
 
   it("writes nothing when nothing changed", () => {
@@ -81,7 +81,7 @@ describe("showThread", () => {
     show();
     fixture.put("a", [big("1"), "other"]);
     expect(show().sent.notes).toHaveLength(1);
-    const renewed = show("hop", [new HumanMessage({ content: "summary", id: "s" })]).sent;
+    const renewed = show("step", [new HumanMessage({ content: "summary", id: "s" })]).sent;
     expect(renewed.notes).toEqual([]);
     expect(renewed.listing).toContain("mcp__a__other");
   });
@@ -92,18 +92,18 @@ describe("showThread", () => {
     expect(show("turn").sent.listing).toContain("Still connecting: slow");
     expect(show("turn").update).toBeUndefined();
     fixture.put("slow", ["x"]);
-    expect(show("hop").sent.notes).toHaveLength(1);
+    expect(show("step").sent.notes).toHaveLength(1);
     const { sent } = show("turn");
     expect(sent.notes).toEqual([]);
     expect(sent.listing).toContain("mcp__slow__x");
     expect(sent.listing).not.toContain("Still connecting");
   });
 
-  it("keeps the order of pinned tools when some join, whatever their names, and binds a limited number of them", () => {
+  it("keeps the order of always loaded tools when some join, whatever their names, and binds a limited number of them", () => {
     const fixture = catalogOf({ a: ["b", "c"] }, { mcpServers: { a: { defer: false } } });
     let state: McpThreadState = {};
     const next = () => {
-      const { sent, update } = showThread(fixture.view, state, [human], settings(), "hop");
+      const { sent, update } = showThread(fixture.view, state, [human], settings(), "step");
       const mcpActivation = mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update?.mcpActivation ?? EMPTY_ACTIVATION);
       state = { ...state, ...update, mcpActivation };
       return boundTools(fixture.view, sent, mcpActivation, DEFAULTS).flatMap((tool) =>
@@ -118,7 +118,7 @@ describe("showThread", () => {
     expect(Object.keys(state.mcpActivation!.promoted)).toHaveLength(1 + DEFAULTS.maxPromoted);
     // Another process, which never saw the old listing.
     const other = catalogOf({ a: ["0", "a", "b", "c"] }, { mcpServers: { a: { defer: false } } });
-    const { sent, update } = showThread(other.view, { ...state, mcpActivation: EMPTY_ACTIVATION }, [human], settings(), "hop");
+    const { sent, update } = showThread(other.view, { ...state, mcpActivation: EMPTY_ACTIVATION }, [human], settings(), "step");
     const order = boundTools(other.view, sent, update!.mcpActivation!, DEFAULTS).map((tool) =>
       tool.kind === "mcp" ? tool.entry.toolName : "",
     );
@@ -142,7 +142,7 @@ describe("notes", () => {
       removed: ["mcp__s__r"],
       changed: ["mcp__s__c"],
     };
-    const change = { serverName: "s".repeat(80), kind: "changed" as const, toolCount: 5, isPinned: false, diff };
+    const change = { serverName: "s".repeat(80), kind: "changed" as const, toolCount: 5, isAlwaysLoaded: false, diff };
     for (const count of [1, 3, 40])
       expect(renderNote(Array.from({ length: count }, () => change)).length).toBeLessThanOrEqual(500);
     expect(renderNote([change])).toMatch(/and \d+ more; removed: mcp__s__r; changed, search again before calling: mcp__s__c/);

@@ -18,8 +18,8 @@ export interface McpToolMetadata extends Record<string, unknown> {
   readonly serverMetadata?: Readonly<Record<string, unknown>>;
 }
 
-/** What a {@link GatedTool} is made of. */
-export interface GatedToolParts {
+/** What a {@link McpTool} is made of. */
+export interface McpToolParts {
   readonly name: string;
   readonly description: string;
   /** The schema the model sees. */
@@ -38,17 +38,17 @@ export interface GatedToolParts {
  * Not `tool(…)`: core checks arguments against the schema before the function runs, refuses what could be repaired, and
  * lets some schemas end the whole run. Here the arguments arrive as they were sent, and repair and check come after.
  */
-export class GatedTool extends StructuredTool {
+export class McpTool extends StructuredTool {
   static override lc_name(): string {
-    return "GatedTool";
+    return "McpTool";
   }
 
   override name: string;
   override description: string;
   override schema: JsonSchema;
-  readonly #parts: GatedToolParts;
+  readonly #parts: McpToolParts;
 
-  constructor(parts: GatedToolParts) {
+  constructor(parts: McpToolParts) {
     const { name, description, schema, metadata } = parts;
     super({ metadata });
     this.name = name;
@@ -58,8 +58,8 @@ export class GatedTool extends StructuredTool {
   }
 
   /** The same tool, whose calls run otherwise. */
-  running(run: GatedToolParts["run"]): GatedTool {
-    return new GatedTool({ ...this.#parts, run });
+  running(run: McpToolParts["run"]): McpTool {
+    return new McpTool({ ...this.#parts, run });
   }
 
   /** Runs the tool with callbacks as core does, but without its check. */
@@ -101,6 +101,6 @@ export class GatedTool extends StructuredTool {
   }
 
   protected override _call(): Promise<never> {
-    throw new Error("GatedTool runs in call().");
+    throw new Error("McpTool runs in call().");
   }
 }

@@ -2,7 +2,7 @@ import { Embeddings } from "@langchain/core/embeddings";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 
-import { ToolSearch } from "../../../src/catalog/search/toolSearch.js";
+import { CatalogSearch } from "../../../src/catalog/search/catalogSearch.js";
 import { searchTools } from "../../../src/catalog/search/searchTools.js";
 import { catalogOf, type ToolInShort } from "../../support/catalogs.js";
 
@@ -41,7 +41,7 @@ async function embeddedSearch() {
   const { catalog } = catalogOf({ a: tools });
   const embeddings = new SmallModel();
   const errors: unknown[] = [];
-  const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
+  const search = new CatalogSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
   search.update();
   await search.settled();
   return { search, embeddings, errors };
@@ -51,7 +51,7 @@ describe("searching by meaning", () => {
   it("finds what shares no words, once the vectors are there, and embeds each text once", async () => {
     const { catalog, put } = catalogOf({ a: tools });
     const embeddings = new SmallModel();
-    const search = new ToolSearch({ catalog, embeddings, rerank: undefined, onError: () => undefined });
+    const search = new CatalogSearch({ catalog, embeddings, rerank: undefined, onError: () => undefined });
     expect(names(await search.find({ query: "meteo", ...all }))).toEqual([]);
     search.update();
     await search.settled();
@@ -112,10 +112,10 @@ describe("rerank", () => {
       seen.push(candidates.map(({ name }) => name));
       return ["mcp__a__read_page", "mcp__a__delete_everything", "mcp__a__read_file"];
     };
-    const search = new ToolSearch({ catalog, embeddings: undefined, rerank, onError: () => undefined });
+    const search = new CatalogSearch({ catalog, embeddings: undefined, rerank, onError: () => undefined });
     expect(names(await search.find({ query: "read", ...all }))).toEqual(["read_page", "read_file"]);
     expect(seen[0]).toHaveLength(3);
-    const failing = new ToolSearch({
+    const failing = new CatalogSearch({
       catalog,
       embeddings: undefined,
       rerank: () => Promise.reject(new Error("no")),

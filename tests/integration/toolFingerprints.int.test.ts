@@ -22,17 +22,17 @@ const AFTER: RecordedTool = {
 };
 const OTHER: RecordedTool = { name: "list_mails", description: "Lists mails", inputSchema: { type: "object" } };
 const recordingOf = (tool: RecordedTool) => ({ tools: [tool, OTHER] });
-const storeFile = (): string => join(mkdtempSync(join(tmpdir(), "mcp-pins-")), "pins.json");
+const storeFile = (): string => join(mkdtempSync(join(tmpdir(), "mcp-fingerprints-")), "fingerprints.json");
 
 const open: { close: () => Promise<void> }[] = [];
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 
-function mail(tool: RecordedTool, toolPins: McpHubOptions["toolPins"], more: Partial<McpHubOptions> = {}) {
+function mail(tool: RecordedTool, toolFingerprints: McpHubOptions["toolFingerprints"], more: Partial<McpHubOptions> = {}) {
   const test = createMcpTestHub({
     warnings: "silent",
     ...more,
     mcpServers: { mail: { recording: recordingOf(tool), answers: { send_mail: "sent", list_mails: "none" } } },
-    ...(toolPins === undefined ? {} : { toolPins }),
+    ...(toolFingerprints === undefined ? {} : { toolFingerprints }),
     autoDeferChars: 0,
   });
   open.push(test);
@@ -154,7 +154,7 @@ describe("a server that changes a tool behind a decision", () => {
   it.each(["ask", "deny"] as const)("by forgetting the session, so that the call is made again: %s", async (onChange) => {
     const { serve, hubOf, closeAll } = serving();
     const http = await serve({ tools: [BEFORE] });
-    const hub = hubOf({ mail: { url: http.url } }, { toolPins: { onChange } });
+    const hub = hubOf({ mail: { url: http.url } }, { toolFingerprints: { onChange } });
     await hub.connect();
     http.options["tools"] = [AFTER];
     http.forgetSessions();
@@ -172,7 +172,7 @@ describe("a server that changes a tool behind a decision", () => {
       mcpServers: {
         mail: { recording: recordingOf(BEFORE), answers: { send_mail: "sent", list_mails: () => held }, maxConcurrentCalls: 1 },
       },
-      toolPins: { onChange },
+      toolFingerprints: { onChange },
     });
     open.push(test);
     await test.hub.connect();
@@ -185,7 +185,7 @@ describe("a server that changes a tool behind a decision", () => {
     expect(test.calls.map(({ target }) => target)).toEqual(["list_mails"]);
   });
 
-  it("by driving out its pin with a flood of other names, or by another order of keys", async () => {
+  it("by driving out its fingerprint with a flood of other names, or by another order of keys", async () => {
     const junk = (prefix: string) =>
       Array.from({ length: 1_500 }, (_, index) => ({ name: `${prefix}${index}`, inputSchema: { type: "object" } }));
     const { hub, test, changes } = mail(BEFORE, { onChange: "deny" });
@@ -254,5 +254,5 @@ it("a store that fails costs no tool, and says so", async () => {
   const warnings: string[] = [];
   hub.on("warning", ({ code }) => warnings.push(code));
   expect((await hub.connect()).connected).toEqual(["mail"]);
-  expect(warnings).toContain("TOOL_PINS_FAILED");
+  expect(warnings).toContain("TOOL_FINGERPRINTS_FAILED");
 });

@@ -14,7 +14,7 @@ const MAX_MODEL_CHARS = 4_000;
 /* From here on a tool that shares no words with the query is an answer. */
 const MIN_SIMILARITY = 0.5;
 
-/** What {@link ToolSearch} is made of. */
+/** What {@link CatalogSearch} is made of. */
 export interface ToolSearchParts {
   readonly catalog: Catalog;
   readonly embeddings: EmbeddingsInterface | undefined;
@@ -28,7 +28,7 @@ export interface ToolSearchParts {
  *
  * Whatever these say, tools named in the query are in the result.
  */
-export class ToolSearch {
+export class CatalogSearch {
   readonly #parts: ToolSearchParts;
   readonly #vectors: VectorIndex | undefined;
   readonly #reranker = new OptionalModel();

@@ -1,10 +1,10 @@
-import type { ToolPinSettings } from "../config/securityOptions.js";
+import type { ToolFingerprintSettings } from "../config/securityOptions.js";
 import type { KeptStore } from "../config/store.js";
 import { isRecord } from "../text/isRecord.js";
 import { digest } from "../text/hash.js";
 import { changedFields, Differ, keptTexts, toolTexts, type ToolField, type ToolTexts } from "./toolText.js";
 import type { RawTool } from "./toolEntry.js";
-import { withinMs } from "../text/withinMs.js";
+import { rejectAfter } from "../text/rejectAfter.js";
 
 /** A tool that is not what it was when it was seen first. Texts are the server's: untrusted. */
 export interface ToolChange {
@@ -18,7 +18,7 @@ export interface ToolChange {
 }
 
 /** What is kept of a tool. JSON. */
-interface Pin {
+interface Fingerprint {
   readonly digest: string;
   readonly texts: ToolTexts;
 }
@@ -28,13 +28,13 @@ interface Pending {
   readonly serverName: string;
   readonly toolName: string;
   /** `undefined`: what was seen first could not be read. */
-  readonly before: Pin | undefined;
-  readonly now: Pin;
+  readonly before: Fingerprint | undefined;
+  readonly now: Fingerprint;
 }
 
-/** What {@link ToolPins} is made of. */
-export interface ToolPinsParts {
-  readonly settings: ToolPinSettings;
+/** What {@link ToolFingerprints} is made of. */
+export interface ToolFingerprintsParts {
+  readonly settings: ToolFingerprintSettings;
   readonly store: KeptStore | undefined;
   /** Whether anybody is told of changes. */
   readonly isHeard: () => boolean;
@@ -44,7 +44,7 @@ export interface ToolPinsParts {
 
 const STORE_WAIT_MS = 2_000;
 /* Pins of tools that a server does not list any more: they may come back as something else. */
-const MAX_FORMER_PINS = 1_000;
+const MAX_FORMER = 1_000;
 const NOTHING: ToolTexts = { title: "", description: "", arguments: "", annotations: "" };
 
 /**
@@ -55,17 +55,17 @@ const NOTHING: ToolTexts = { title: "", description: "", arguments: "", annotati
  * the store cannot be read, nobody knows what was seen first: all tools count as changed where that is asked or denied, and
  * nothing is written over what is kept.
  */
-export class ToolPins {
-  readonly #parts: ToolPinsParts;
-  readonly #servers = new Map<string, Map<string, Pin>>();
-  /** Servers whose pins were read, or need not be. */
+export class ToolFingerprints {
+  readonly #parts: ToolFingerprintsParts;
+  readonly #servers = new Map<string, Map<string, Fingerprint>>();
+  /** Servers whose fingerprints were read, or need not be. */
   readonly #read = new Set<string>();
   readonly #loading = new Map<string, Promise<void>>();
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Set<Promise<void>>();
   #version = 0;
 
-  constructor(parts: ToolPinsParts) {
+  constructor(parts: ToolFingerprintsParts) {
     this.#parts = parts;
   }
 
@@ -75,14 +75,14 @@ export class ToolPins {
   }
 
   /** Whether anything is kept: without it only one listing is compared with the next. */
-  get isPinning(): boolean {
+  get isKeeping(): boolean {
     const { settings, store } = this.#parts;
     return store !== undefined || settings.onChange !== "note";
   }
 
   /** Tells of tools that changed from one listing to the next, where nothing is kept. */
   compare(serverName: string, before: readonly RawTool[], after: readonly RawTool[], changed: readonly string[]): void {
-    if (this.isPinning || changed.length === 0 || !this.#parts.isHeard()) return;
+    if (this.isKeeping || changed.length === 0 || !this.#parts.isHeard()) return;
     const differ = new Differ();
     const old = new Map(before.map((tool) => [tool.name, tool]));
     const now = new Map(after.toReversed().map((tool) => [tool.name, tool]));
@@ -110,9 +110,9 @@ export class ToolPins {
    * @returns Those that may be offered.
    */
   check(serverName: string, tools: readonly RawTool[]): readonly RawTool[] {
-    if (!this.isPinning) return tools;
-    const pins = this.#servers.get(serverName) ?? new Map<string, Pin>();
-    this.#servers.set(serverName, pins);
+    if (!this.isKeeping) return tools;
+    const fingerprints = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
+    this.#servers.set(serverName, fingerprints);
     const differ = new Differ();
     const offered = new Map<string, boolean>();
     let isNew = false;
@@ -120,17 +120,20 @@ export class ToolPins {
       const decided = offered.get(tool.name);
       // One of the same name: it is told of by others, and never takes the place of one that is withheld.
       if (decided !== undefined) return decided;
-      const pin = pinOf(tool);
-      const verdict = pin === undefined ? "withheld" : this.#compare(serverName, tool.name, pins.get(tool.name), pin, differ);
+      const fingerprint = fingerprintOf(tool);
+      const verdict =
+        fingerprint === undefined
+          ? "withheld"
+          : this.#compare(serverName, tool.name, fingerprints.get(tool.name), fingerprint, differ);
       if (verdict === "new") {
-        pins.set(tool.name, pin!);
+        fingerprints.set(tool.name, fingerprint!);
         isNew = true;
       }
       offered.set(tool.name, verdict !== "withheld");
       return verdict !== "withheld";
     });
     if (isNew) {
-      prune(pins, offered);
+      prune(fingerprints, offered);
       this.#save(serverName);
     }
     return kept;
@@ -170,8 +173,8 @@ export class ToolPins {
   #compare(
     serverName: string,
     toolName: string,
-    before: Pin | undefined,
-    now: Pin,
+    before: Fingerprint | undefined,
+    now: Fingerprint,
     differ: Differ,
   ): "same" | "new" | "changed" | "withheld" {
     const key = keyOf(serverName, toolName);
@@ -200,8 +203,8 @@ export class ToolPins {
       return;
     }
     try {
-      const [stored] = await withinMs(store.mget([storeKey(serverName)]), STORE_WAIT_MS, "toolPins.store");
-      this.#servers.set(serverName, readPins(stored));
+      const [stored] = await rejectAfter(store.mget([storeKey(serverName)]), STORE_WAIT_MS, "toolFingerprints.store");
+      this.#servers.set(serverName, readFingerprints(stored));
       this.#read.add(serverName);
     } catch (error) {
       onFailed(error);
@@ -221,7 +224,7 @@ export class ToolPins {
 }
 
 /** A tool as it is kept; `undefined` for one that is too deep to be written, and cannot be told from another. */
-function pinOf(tool: RawTool): Pin | undefined {
+function fingerprintOf(tool: RawTool): Fingerprint | undefined {
   try {
     const texts = toolTexts(tool);
     return { digest: digest(JSON.stringify(texts), 32), texts: keptTexts(texts) };
@@ -231,12 +234,12 @@ function pinOf(tool: RawTool): Pin | undefined {
 }
 
 /** Forgets tools that are not listed any more when they are many, the newest first: a flood of names drives out itself. */
-function prune(pins: Map<string, Pin>, listed: ReadonlyMap<string, unknown>): void {
-  let tooMany = pins.size - listed.size - MAX_FORMER_PINS;
-  for (const toolName of [...pins.keys()].reverse()) {
+function prune(fingerprints: Map<string, Fingerprint>, listed: ReadonlyMap<string, unknown>): void {
+  let tooMany = fingerprints.size - listed.size - MAX_FORMER;
+  for (const toolName of [...fingerprints.keys()].reverse()) {
     if (tooMany <= 0) return;
     if (listed.has(toolName)) continue;
-    pins.delete(toolName);
+    fingerprints.delete(toolName);
     tooMany -= 1;
   }
 }
@@ -255,18 +258,18 @@ function keyOf(serverName: string, toolName: string): string {
 }
 
 function storeKey(serverName: string): string {
-  return `mcp-tool-pins:${serverName}`;
+  return `mcp-tool-fingerprints:${serverName}`;
 }
 
 /** Reads what was stored, which may be of another version or by another hand. */
-function readPins(stored: unknown): Map<string, Pin> {
+function readFingerprints(stored: unknown): Map<string, Fingerprint> {
   const tools: unknown = isRecord(stored) && stored["v"] === 1 ? stored["tools"] : undefined;
-  const entries = (Array.isArray(tools) ? (tools as unknown[]) : []).flatMap((entry): [string, Pin][] => {
-    const [toolName, pin] = Array.isArray(entry) ? (entry as unknown[]) : [];
-    if (typeof toolName !== "string" || !isRecord(pin) || typeof pin["digest"] !== "string") return [];
-    const texts = isRecord(pin["texts"]) ? pin["texts"] : {};
+  const entries = (Array.isArray(tools) ? (tools as unknown[]) : []).flatMap((entry): [string, Fingerprint][] => {
+    const [toolName, fingerprint] = Array.isArray(entry) ? (entry as unknown[]) : [];
+    if (typeof toolName !== "string" || !isRecord(fingerprint) || typeof fingerprint["digest"] !== "string") return [];
+    const texts = isRecord(fingerprint["texts"]) ? fingerprint["texts"] : {};
     const text = (field: ToolField): string => (typeof texts[field] === "string" ? texts[field] : "");
-    const { digest: kept } = pin as { readonly digest: string };
+    const { digest: kept } = fingerprint as { readonly digest: string };
     return [
       [
         toolName,

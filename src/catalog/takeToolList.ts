@@ -1,9 +1,9 @@
 import { DEFAULTS } from "../config/defaults.js";
 import type { ServerSettings } from "../config/settings.js";
-import type { Listing } from "../connect/connection.js";
+import type { ToolList } from "../connect/connection.js";
 import type { HubEvents } from "../events.js";
 import type { Catalog } from "./catalog.js";
-import type { ToolPins } from "./fingerprints.js";
+import type { ToolFingerprints } from "./toolFingerprints.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
 /**
@@ -11,17 +11,17 @@ import { readTool, type RawTool } from "./toolEntry.js";
  *
  * @returns Whether any tool changed.
  */
-export function takeListing(
+export function takeToolList(
   catalog: Catalog,
   events: HubEvents,
-  pins: ToolPins,
+  fingerprints: ToolFingerprints,
   settings: ServerSettings,
-  listing: Listing,
+  listing: ToolList,
 ): boolean {
   const { serverName, defer } = settings;
   const before = catalog.server(serverName);
   const isFirst = before === undefined;
-  const tools = pins.check(serverName, readTools(events, serverName, listing.elements));
+  const tools = fingerprints.check(serverName, readTools(events, serverName, listing.elements));
   const { instructions, serverInfo, capabilities } = listing;
   const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo, capabilities });
   const known = catalog.server(serverName)!;
@@ -42,14 +42,14 @@ export function takeListing(
     const message = `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`;
     events.warn("NO_TOOL_OFFERED", message, serverName);
   }
-  if (defer === false && known.definitionChars > DEFAULTS.largePinnedServerChars) {
-    const message = `Server "${serverName}" is pinned ("defer": false) and adds ${known.definitionChars} characters to every model call.`;
+  if (defer === false && known.definitionChars > DEFAULTS.largeLoadedServerChars) {
+    const message = `Server "${serverName}" is always loaded ("defer": false) and adds ${known.definitionChars} characters to every model call.`;
     events.warn("LARGE_PINNED_SERVER", message, serverName);
   }
   if (diff !== undefined) {
     events.emit("catalog", { serverName, kind: "tools", ...diff });
     // What a remembered listing said was another process's business.
-    if (before?.isRemembered === false) pins.compare(serverName, before.snapshot.tools, tools, diff.changed);
+    if (before?.isRemembered === false) fingerprints.compare(serverName, before.snapshot.tools, tools, diff.changed);
   }
   return diff !== undefined;
 }

@@ -4,8 +4,8 @@ import { isCommand, isGraphBubbleUp, type Command } from "@langchain/langgraph";
 
 import { errorMessage } from "../call/errorMessage.js";
 import { withoutProtectedKeys } from "./protectedKeys.js";
-import type { RunInfo, ToolCallLike } from "./runContext.js";
-import type { Disclosure } from "./mcpAgent.js";
+import type { RunContext, ToolCallLike } from "./runContext.js";
+import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError, messageOf } from "../errors.js";
 import type { McpStateUpdate, McpThreadState } from "../state.js";
 
@@ -23,12 +23,12 @@ export class AgentTools {
   readonly own: readonly StructuredToolInterface[];
   /** Their names. */
   readonly names: ReadonlySet<string>;
-  readonly #disclosure: Disclosure;
+  readonly #agent: McpAgent;
   readonly #byName: ReadonlyMap<string, StructuredToolInterface>;
 
   /** @throws {McpConfigError} when two of the agent's own tools have one name. */
-  constructor(disclosure: Disclosure, own: readonly StructuredToolInterface[]) {
-    this.#disclosure = disclosure;
+  constructor(agent: McpAgent, own: readonly StructuredToolInterface[]) {
+    this.#agent = agent;
     this.own = own;
     this.#byName = new Map(own.map((tool) => [tool.name, tool]));
     this.names = new Set(this.#byName.keys());
@@ -42,8 +42,8 @@ export class AgentTools {
    *
    * @throws the abort reason when the run was aborted, and what LangGraph throws to interrupt it.
    */
-  async run(call: ToolCallLike, state: McpThreadState, run: RunInfo): Promise<ToolCallOutcome> {
-    const route = await this.#disclosure.route(call, this.names.has(call.name), state, run);
+  async run(call: ToolCallLike, state: McpThreadState, run: RunContext): Promise<ToolCallOutcome> {
+    const route = await this.#agent.route(call, this.names.has(call.name), state, run);
     switch (route.kind) {
       case "answer":
         return { result: route.message, update: undefined };
@@ -59,7 +59,7 @@ export class AgentTools {
     }
   }
 
-  async #runOwn(call: ToolCallLike, run: RunInfo): Promise<ToolMessage | Command> {
+  async #runOwn(call: ToolCallLike, run: RunContext): Promise<ToolMessage | Command> {
     const tool = this.#byName.get(call.name);
     if (tool === undefined) {
       return errorMessage(call, `There is no tool "${call.name}". Tools: ${[...this.names].join(", ")}.`);
@@ -73,7 +73,7 @@ export class AgentTools {
   }
 }
 
-async function invoke(tool: StructuredToolInterface, call: ToolCallLike, { config }: RunInfo): Promise<ToolMessage | Command> {
+async function invoke(tool: StructuredToolInterface, call: ToolCallLike, { config }: RunContext): Promise<ToolMessage | Command> {
   const toolCall = {
     id: call.id ?? "",
     name: call.name,
