@@ -1,5 +1,6 @@
 // `npm run soak`: 20 servers that are killed, restarted and made to forget at random, and 10,000 calls. Every call has to
 // end in a result or a clear error, and none may run twice; memory and handles have to be flat. A few minutes at the most.
+import { partsOf } from "../src/hub/hubParts.js";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,11 +76,13 @@ const victims = [
 const hub = new McpHub({
   mcpServers: Object.fromEntries(victims.map(({ entry }, index) => [`s${index}`, entry])),
   warnings: "silent",
-  toolTimeoutMs: 5_000,
-  requestTimeoutMs: 2_000,
-  connectTimeoutMs: 10_000,
-  breakerOpenMs: 200,
-  retryFailedAfterMs: 200,
+  timeouts: {
+    toolTimeoutMs: 5_000,
+    requestTimeoutMs: 2_000,
+    connectTimeoutMs: 10_000,
+    breakerOpenMs: 200,
+    retryFailedAfterMs: 200,
+  },
 });
 await hub.connect(undefined, { onFailure: "throw" });
 
@@ -125,7 +128,7 @@ await harming;
 // What is left alone comes back.
 const settledBy = performance.now() + 30_000;
 while (performance.now() < settledBy && hub.status().some(({ state }) => state !== "connected")) {
-  hub.pool.use(hub.status().map(({ serverName }) => serverName));
+  partsOf(hub).pool.use(hub.status().map(({ serverName }) => serverName));
   await pause(50);
 }
 const back = hub.status().filter(({ state }) => state === "connected").length;

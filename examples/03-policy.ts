@@ -19,7 +19,7 @@ await using hub = new McpHub({
     files: {
       command: "npx",
       args: ["mcp-server-filesystem", folder],
-      permission: "cautious", // reading is allowed, anything else is asked
+      tier: "cautious", // reading is allowed, anything else is asked
       trustAnnotations: true, // this server's own hints say which tools read
     },
   },
@@ -29,7 +29,7 @@ await hub.connect();
 
 // %% 1. What is denied does not exist
 // The server has a tool that takes files away by moving them. The model never reads its name.
-const { listing } = await previewContext(hub, {}, { listingBudgetChars: 4_000 });
+const { listing } = await previewContext(hub, {}, { limits: { listingBudgetChars: 4_000 } });
 console.log(
   hub.snapshot("files")!.tools.some(({ name }) => name === "move_file"),
   listing.includes("move_file"),

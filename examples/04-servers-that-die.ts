@@ -48,9 +48,9 @@ const hub = new McpHub({
     clock: { url: `http://127.0.0.1:${port}/mcp`, reconnect: { delayMs: 20 }, toolTimeoutMs: 100, requestTimeoutMs: 2_000 },
     notes: { command: "npx", args: ["mcp-server-memory"] },
   },
-  breakerFailures: 2,
-  breakerOpenMs: 60_000,
   warnings: "silent",
+  limits: { breakerFailures: 2 },
+  timeouts: { breakerOpenMs: 60_000 },
 });
 const states: string[] = [];
 hub.on("connection", ({ serverName, state }) => {

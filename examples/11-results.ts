@@ -6,9 +6,8 @@ import { McpHub } from "langchain-mcp-middleware";
 const resultStore = new InMemoryStore<unknown>();
 await using hub = new McpHub({
   mcpServers: { everything: { command: "npx", args: ["mcp-server-everything"] } },
-  maxResultChars: 400,
-  maxArtifactChars: 20_000,
   resultStore,
+  limits: { maxResultChars: 400, maxArtifactChars: 20_000 },
 });
 
 // %% 1. An image

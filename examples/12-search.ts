@@ -35,7 +35,7 @@ console.log((await taught.search("brain dump", { limit: 1 })).map(({ toolName })
 // A function, such as a call of a reranking model, orders the candidates. When it fails, the words' order stays.
 await using reranked = new McpHub({
   mcpServers,
-  rerank: (_query, candidates) => candidates.map(({ name }) => name).sort(),
+  search: { rerank: (_query, candidates) => candidates.map(({ name }) => name).sort() },
 });
 await reranked.connect();
 console.log((await reranked.search("read a file", { limit: 3 })).map(({ toolName }) => toolName));

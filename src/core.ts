@@ -1,8 +1,30 @@
 export { DEFAULTS } from "./config/defaults.js";
 export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
-export type { ConsentRequest, ConsentStore, HostLookup, OnConsent, ResolvedAddress } from "./config/securityOptions.js";
-export type { McpHubOptions, McpWrapOptions, Rerank, RerankCandidate, ResultStore, SnapshotStore } from "./config/hubOptions.js";
+export type { AgentLimitOptions, AgentTimeoutOptions, LimitOptions, TimeoutOptions } from "./config/budgetOptions.js";
+export type {
+  ConsentOptions,
+  ConsentRequest,
+  ConsentStore,
+  HostLookup,
+  OnConsent,
+  ResolvedAddress,
+  SecurityOptions,
+  ToolFingerprintOptions,
+  UrlGuardOptions,
+  WrapSecurityOptions,
+} from "./config/securityOptions.js";
+export type {
+  AdapterOptions,
+  McpHubOptions,
+  McpWrapOptions,
+  Rerank,
+  RerankCandidate,
+  ResultStore,
+  SearchOptions,
+  SharedHubOptions,
+  SnapshotStore,
+} from "./config/hubOptions.js";
 export { loadMcpConfig } from "./config/mcpJson.js";
 export type {
   DecisionKind,
@@ -12,16 +34,17 @@ export type {
   PolicyFunction,
   PolicyOptions,
   PolicyRequest,
+  PolicyRules,
+  ServerPolicyOptions,
   ToolClass,
   ToolOverride,
 } from "./config/policyOptions.js";
-export type { McpServerEntry, WrappedServerEntry } from "./config/serverOptions.js";
+export type { McpServerEntry, ReconnectOptions, WrappedServerEntry } from "./config/serverOptions.js";
 export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
 export type { McpTool, McpToolMetadata } from "./call/mcpTool.js";
-export type { ToolChange } from "./catalog/toolFingerprints.js";
-export type { ToolField } from "./catalog/toolText.js";
+export type { ToolChange, ToolField, ToolTexts } from "./catalog/toolFingerprints.js";
 export type { JsonSchema, RawTool, ToolAnnotations } from "./catalog/toolEntry.js";
 export type { CallOutcome, ImageBlock, McpArtifact } from "./call/result.js";
 export type { McpStreamEvent } from "./call/runStream.js";

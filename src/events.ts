@@ -17,7 +17,7 @@ export interface RunOrigin {
 /** Codes of the `warning` event. Each has a line in `docs/reference/events.md`. */
 export type WarningCode =
   | "OPTION_WITHOUT_EFFECT"
-  | "LARGE_PINNED_SERVER"
+  | "LARGE_ALWAYS_LOADED_SERVER"
   | "NO_TOOL_OFFERED"
   | "TOOL_MENDED"
   | "TOOL_DROPPED"
@@ -64,16 +64,14 @@ export interface McpEvents {
     readonly removed: readonly string[];
     readonly changed: readonly string[];
   };
-  /**
-   * A tool is not what it was when it was seen first. `diff` is a unified diff for people, at most 4,000 characters; its text
-   * is the server's: untrusted.
-   */
+  /** A tool changed since it was first seen. `before` and `after` are the server's texts, each at most 8,000 characters. Untrusted. */
   toolChanged: {
     readonly serverName: string;
     /** The server's own name of the tool. */
     readonly toolName: string;
     readonly fields: readonly ("title" | "description" | "arguments" | "annotations")[];
-    readonly diff: string;
+    readonly before: Readonly<Record<"title" | "description" | "arguments" | "annotations", string>>;
+    readonly after: Readonly<Record<"title" | "description" | "arguments" | "annotations", string>>;
   };
   /** A search ran. `matches` are bound names, best first. */
   search: RunOrigin & { readonly query: string; readonly matches: readonly string[]; readonly latencyMs: number };

@@ -80,8 +80,8 @@ async function hopTimes(count: number, policies: readonly (PolicyOptions | undef
 async function openThread(urls: readonly string[], policy: PolicyOptions | undefined) {
   const hub = new McpHub({
     mcpServers: Object.fromEntries(urls.map((url, index) => [`server${index}`, { url }])),
-    autoDeferChars: 0,
     ...(policy === undefined ? {} : { policy }),
+    limits: { autoDeferChars: 0 },
   });
   await hub.connect(undefined, { onFailure: "throw" });
   const agent = new McpAgent(hub);
@@ -95,16 +95,17 @@ async function openThread(urls: readonly string[], policy: PolicyOptions | undef
         : { mcpActivation: mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update.mcpActivation) };
     state = { ...state, ...update, ...activation };
   };
-  apply((await agent.start(state, messages)).update);
+  apply((await agent.start(agent.runOf(state, undefined), messages)).update);
   const step = async (number: number): Promise<number> => {
     const name = `mcp__server${number % SERVERS}__tool_000${number % 10}`;
     const call = { id: "c", name, args: {}, type: "tool_call" as const };
     const answer = new AIMessage({ content: "", tool_calls: [call] });
     const startedAt = performance.now();
-    const plan = await agent.prepare(state, messages, new Set());
-    const review = await agent.review(answer, plan, state);
-    const asked = policy === undefined ? undefined : await agent.ask(state, messages, () => undefined);
-    const route = await agent.route(call, false, state);
+    const run = agent.runOf(state, undefined);
+    const plan = await agent.prepare(run, { messages, foreignNames: new Set() });
+    const review = await agent.review(run, answer, plan);
+    const asked = policy === undefined ? undefined : await agent.ask(run, messages, () => undefined);
+    const route = await agent.route(run, call, false);
     const done =
       route.kind === "run" ? route.after(new ToolMessage({ content: "", tool_call_id: "c", status: "success" })) : undefined;
     const elapsed = performance.now() - startedAt;

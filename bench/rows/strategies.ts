@@ -40,7 +40,7 @@ export async function strategyRows(): Promise<Row[]> {
   if (wanted.length < 5) return [];
   const { urls, close } = await serveRecordings(recordings);
   const mcpServers = Object.fromEntries(recordings.map((_, index) => [`s${index}`, { url: urls[index]! }]));
-  const hub = new McpHub({ mcpServers, warnings: "silent", startupDeadlineMs: 60_000 });
+  const hub = new McpHub({ mcpServers, warnings: "silent", timeouts: { startupDeadlineMs: 60_000 } });
   await hub.connect(undefined, { onFailure: "throw" });
   const client = new MultiServerMCPClient({ mcpServers, onConnectionError: "ignore", prefixToolNameWithServerName: true });
   const tools = await client.getTools();

@@ -7,7 +7,7 @@ import { McpHub, mcpMiddleware } from "langchain-mcp-middleware";
 const hub = new McpHub({
   mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"], defer: true } },
   policy: { ask: ["mcp:call:demo:get-sum"] },
-  startupDeadlineMs: 20_000,
+  timeouts: { startupDeadlineMs: 20_000 },
 });
 const call = (id: string, name: string, args: Record<string, unknown>) =>
   new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id, name, args }] });

@@ -2,18 +2,18 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 
-import type { AgentTools } from "./ownTools.js";
+import type { OwnTools } from "./ownTools.js";
 import { withBlocks } from "./systemBlocks.js";
 import type { RunContext } from "./runContext.js";
 import type { ProviderTool } from "../disclose/providerTools.js";
 import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError } from "../errors.js";
-import type { McpStateUpdate, McpThreadState } from "../state.js";
+import type { McpStateUpdate } from "../state.js";
 
 /** A tool as `bindTools` takes it. */
 export type RequestTool = StructuredToolInterface | ProviderTool;
 
-/** What a model is to be sent, and what its answer means. */
+/** A request for a model, and the reading of its answer. */
 export interface ModelRequest {
   /** The system message with the listing and the resources; `undefined` when there is nothing to say. */
   readonly systemMessage: SystemMessage | undefined;
@@ -21,37 +21,29 @@ export interface ModelRequest {
   readonly messages: BaseMessage[];
   /** The agent's own tools, then those of MCP servers. */
   readonly tools: readonly RequestTool[];
-  /** What changes in the state of the thread already. */
+  /** The state update of the thread so far. */
   readonly update: McpStateUpdate;
-  /** Looks at the model's answer, once. Says what that changes in the state of the thread. */
+  /** Reviews the model's answer, once. Returns the state update of the thread. */
   readonly complete: (answer: AIMessage) => Promise<McpStateUpdate>;
 }
 
-/** What a request is made of. */
-export interface ModelRequestParts {
-  readonly agent: McpAgent;
-  readonly state: McpThreadState;
-  readonly messages: readonly BaseMessage[];
-  /** The agent's own tools. */
-  readonly agentTools: AgentTools;
-  readonly systemPrompt: string | SystemMessage | undefined;
-  /** The model client, when it is known. */
-  readonly model: unknown;
-  readonly run: RunContext;
-}
-
 /** Prepares a model call of an agent that is not `createAgent`. */
-export async function prepareModelRequest(parts: ModelRequestParts): Promise<ModelRequest> {
-  const { agent, state, messages, agentTools, systemPrompt, model, run } = parts;
-  const plan = await agent.prepare(state, messages, agentTools.names, { ...run, model });
+export async function prepareModelRequest(
+  agent: McpAgent,
+  run: RunContext,
+  messages: readonly BaseMessage[],
+  ownTools: OwnTools,
+  { systemPrompt, model }: { readonly systemPrompt?: string | SystemMessage | undefined; readonly model?: unknown },
+): Promise<ModelRequest> {
+  const plan = await agent.prepare(run, { messages, foreignNames: ownTools.names, model });
   const leading = typeof systemPrompt === "string" ? new SystemMessage(systemPrompt) : systemPrompt;
   const systemMessage = withBlocks(leading ?? new SystemMessage(""), [plan.listing, ...plan.resources]);
   return {
     systemMessage: systemMessage.text === "" ? undefined : systemMessage,
     messages: plan.messages,
-    tools: [...agentTools.own, ...plan.tools, ...plan.providerTools],
+    tools: [...ownTools.tools, ...plan.tools, ...plan.providerTools],
     update: plan.update ?? {},
-    complete: async (answer) => (await agent.review(answer, plan, state, run)) ?? {},
+    complete: async (answer) => (await agent.review(run, answer, plan)) ?? {},
   };
 }
 
@@ -60,7 +52,11 @@ export async function prepareModelRequest(parts: ModelRequestParts): Promise<Mod
  *
  * @throws {McpConfigError} for a model that cannot bind tools.
  */
-export async function callModel(model: BaseChatModel, request: ModelRequest, { config }: RunContext): Promise<AIMessage> {
+export async function callModel(
+  model: BaseChatModel,
+  request: ModelRequest,
+  { caller: { config } }: RunContext,
+): Promise<AIMessage> {
   const { systemMessage, messages, tools } = request;
   const input = systemMessage === undefined ? messages : [systemMessage, ...messages];
   if (tools.length > 0 && model.bindTools === undefined) {

@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 
-import { errorMessage } from "../call/errorMessage.js";
+import { errorMessage } from "../call/failureText.js";
 
 const NOT_RUN = "This call was not run: another call of the same step was stopped. Call it again if it is still needed.";
 const GIVEN_UP = "This call was not run: the person went on before it was approved.";

@@ -2,48 +2,48 @@ import { ToolMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { isCommand, isGraphBubbleUp, type Command } from "@langchain/langgraph";
 
-import { errorMessage } from "../call/errorMessage.js";
+import { errorMessage } from "../call/failureText.js";
 import { withoutProtectedKeys } from "./protectedKeys.js";
-import type { RunContext, ToolCallLike } from "./runContext.js";
+import type { RunContext, ToolCall } from "./runContext.js";
 import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError, messageOf } from "../errors.js";
-import type { McpStateUpdate, McpThreadState } from "../state.js";
+import type { McpStateUpdate } from "../state.js";
 
-/** What a tool call brought. */
+/** The outcome of a tool call. */
 export interface ToolCallOutcome {
   /** The answer; a `Command` where a tool of the agent's own returned one. */
   readonly result: ToolMessage | Command;
-  /** What it changes in the state of the thread. */
+  /** The state update of the thread. */
   readonly update: McpStateUpdate | undefined;
 }
 
 /** Runs the tool calls of an agent that is not `createAgent`: its own tools and ours, bound or not. */
-export class AgentTools {
+export class OwnTools {
   /** The agent's own tools. */
-  readonly own: readonly StructuredToolInterface[];
+  readonly tools: readonly StructuredToolInterface[];
   /** Their names. */
   readonly names: ReadonlySet<string>;
   readonly #agent: McpAgent;
   readonly #byName: ReadonlyMap<string, StructuredToolInterface>;
 
   /** @throws {McpConfigError} when two of the agent's own tools have one name. */
-  constructor(agent: McpAgent, own: readonly StructuredToolInterface[]) {
+  constructor(agent: McpAgent, tools: readonly StructuredToolInterface[]) {
     this.#agent = agent;
-    this.own = own;
-    this.#byName = new Map(own.map((tool) => [tool.name, tool]));
+    this.tools = tools;
+    this.#byName = new Map(tools.map((tool) => [tool.name, tool]));
     this.names = new Set(this.#byName.keys());
-    if (this.names.size === own.length) return;
-    const twice = own.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
+    if (this.names.size === tools.length) return;
+    const twice = tools.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
     throw new McpConfigError(`"ownTools" has two tools of the name "${twice}". Give each a name of its own.`);
   }
 
   /**
-   * Runs one call. What fails is an answer of status `error`.
+   * Runs one call. A failure is an answer of status `error`.
    *
-   * @throws the abort reason when the run was aborted, and what LangGraph throws to interrupt it.
+   * @throws the abort reason when the run was aborted, and whatever LangGraph throws to interrupt it.
    */
-  async run(call: ToolCallLike, state: McpThreadState, run: RunContext): Promise<ToolCallOutcome> {
-    const route = await this.#agent.route(call, this.names.has(call.name), state, run);
+  async run(run: RunContext, call: ToolCall): Promise<ToolCallOutcome> {
+    const route = await this.#agent.route(run, call, this.names.has(call.name));
     switch (route.kind) {
       case "answer":
         return { result: route.message, update: undefined };
@@ -59,7 +59,7 @@ export class AgentTools {
     }
   }
 
-  async #runOwn(call: ToolCallLike, run: RunContext): Promise<ToolMessage | Command> {
+  async #runOwn(call: ToolCall, run: RunContext): Promise<ToolMessage | Command> {
     const tool = this.#byName.get(call.name);
     if (tool === undefined) {
       return errorMessage(call, `There is no tool "${call.name}". Tools: ${[...this.names].join(", ")}.`);
@@ -67,13 +67,17 @@ export class AgentTools {
     try {
       return await invoke(tool, call, run);
     } catch (error) {
-      if (isGraphBubbleUp(error) || run.signal?.aborted === true) throw error;
+      if (isGraphBubbleUp(error) || run.caller.signal?.aborted === true) throw error;
       return errorMessage(call, `The tool failed: ${messageOf(error)}`);
     }
   }
 }
 
-async function invoke(tool: StructuredToolInterface, call: ToolCallLike, { config }: RunContext): Promise<ToolMessage | Command> {
+async function invoke(
+  tool: StructuredToolInterface,
+  call: ToolCall,
+  { caller: { config } }: RunContext,
+): Promise<ToolMessage | Command> {
   const toolCall = {
     id: call.id ?? "",
     name: call.name,

@@ -7,7 +7,7 @@ import { McpConfigError } from "../errors.js";
 import type { McpHub } from "../hub/mcpHub.js";
 import type { McpThreadState } from "../state.js";
 
-/** What a model call would get from us. */
+/** The additions to a model call, as they would be. */
 export interface ContextPreview {
   /** The text at the end of the system message. */
   readonly listing: string;
@@ -20,7 +20,7 @@ export interface ContextPreview {
 }
 
 /**
- * What the model would see in the next call of a thread, without calling it.
+ * Shows what the model would see in the next call of a thread, without calling it.
  *
  * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
  * @param options - As given to `mcpMiddleware`.
@@ -38,7 +38,8 @@ export async function previewContext(
   }
   const agent = new McpAgent(hub, parseAgentOptions(options, "previewContext options"));
   const messages = state.messages ?? [];
-  const plan = await agent.prepare(state, messages, new Set(), { isPreview: true, context });
+  const run = agent.runOf(state, undefined, { context });
+  const plan = await agent.prepare(run, { messages, foreignNames: new Set(), isPreview: true });
   const known = new Set(messages);
   return {
     listing: plan.listing,

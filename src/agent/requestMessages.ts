@@ -1,14 +1,12 @@
 import { HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
 
+import type { ImagePlacement } from "../call/contentBlock.js";
 import { cutMiddle, isMcpArtifact, type ImageBlock } from "../call/result.js";
+import { fairShare } from "../text/clean.js";
 
-/** What a model client takes of tool results. */
+/** How tool results are placed in a request. */
 export interface ResultPlacement {
-  /**
-   * `"tool"`: images stand in the tool message. `"human"`: in a human message behind the tool messages of the step, for
-   * clients that take text only in tool messages. `"none"`: the model takes no images.
-   */
-  readonly images: "tool" | "human" | "none";
+  readonly images: ImagePlacement;
   /** Characters of all results of one step together. */
   readonly maxStepResultChars: number;
 }
@@ -26,13 +24,13 @@ export function toRequestMessages(messages: BaseMessage[], placement: ResultPlac
   const result: BaseMessage[] = [];
   let isChanged = false;
   for (let index = 0; index < messages.length;) {
-    const step = hopAt(messages, index);
+    const step = stepAt(messages, index);
     if (step.length === 0) {
       result.push(messages[index]!);
       index += 1;
       continue;
     }
-    const placed = placeHop(step, placement);
+    const placed = placeStep(step, placement);
     if (placed !== step) isChanged = true;
     result.push(...placed);
     index += step.length;
@@ -41,7 +39,7 @@ export function toRequestMessages(messages: BaseMessage[], placement: ResultPlac
 }
 
 /** The tool messages that stand together from a place on. */
-function hopAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
+function stepAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
   const step: ToolMessage[] = [];
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index]!;
@@ -51,7 +49,7 @@ function hopAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
   return step;
 }
 
-function placeHop(step: ToolMessage[], { images, maxStepResultChars }: ResultPlacement): BaseMessage[] {
+function placeStep(step: ToolMessage[], { images, maxStepResultChars }: ResultPlacement): BaseMessage[] {
   const ours = step.map((message) => isMcpArtifact(message.artifact));
   const lengths = step.map((message, index) => (ours[index] === true ? textOf(message.content).length : 0));
   const total = lengths.reduce((sum, length) => sum + length, 0);
@@ -73,7 +71,7 @@ function placeHop(step: ToolMessage[], { images, maxStepResultChars }: ResultPla
     : [...placed, new HumanMessage({ content: [{ type: "text", text: imageCaption(moved.length) }, ...moved] })];
 }
 
-function contentFor(text: string, pictures: readonly ImageBlock[], images: ResultPlacement["images"]): MessageContent {
+function contentFor(text: string, pictures: readonly ImageBlock[], images: ImagePlacement): MessageContent {
   if (pictures.length === 0) return text;
   if (images === "tool") return [{ type: "text", text }, ...pictures];
   const note = images === "human" ? IMAGE_FOLLOWS : IMAGE_NOT_SHOWN;
@@ -84,18 +82,6 @@ function imageCaption(count: number): string {
   return count === 1
     ? "The image of the tool result above (untrusted):"
     : `The ${count} images of the tool results above, in their order (untrusted):`;
-}
-
-/** The length at which all together fit: short ones stay whole, long ones share what is left. */
-export function fairShare(lengths: readonly number[], maxChars: number): number {
-  let left = maxChars;
-  const ascending = lengths.filter((length) => length > 0).sort((a, b) => a - b);
-  for (const [index, length] of ascending.entries()) {
-    const share = Math.floor(left / (ascending.length - index));
-    if (length > share) return share;
-    left -= length;
-  }
-  return left;
 }
 
 /** A copy of one of our own messages, which carry nothing but these fields. */

@@ -1,151 +1,127 @@
-import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import type { AIMessage } from "@langchain/core/messages";
 
-import { askPeople, type Interrupt } from "../ask/people.js";
 import { callOf, checked } from "../call/callArguments.js";
-import { readExecution } from "./executeTool.js";
-import { openCalls } from "./openCalls.js";
 import { askedCall, type Wanted } from "../call/permits.js";
 import type { McpTool } from "../call/mcpTool.js";
-import type { OnAsk } from "../config/askSchema.js";
 import { isOurPrefix, namesakesOf } from "../disclose/namesakes.js";
-import { EXECUTE_TOOL_NAME } from "../disclose/thread.js";
 import type { ProviderTool } from "../disclose/providerTools.js";
-import type { View } from "../disclose/view.js";
-import type { McpHub } from "../hub/mcpHub.js";
+import { EXECUTE_TOOL_NAME } from "../disclose/thread.js";
+import type { HubParts } from "../hub/hubParts.js";
 import { resourceOperation } from "../input/resourceTools.js";
 import { permissionOf } from "../policy/operation.js";
-import type { LookUpTool, RunContext, ToolCallLike } from "./runContext.js";
-import type { McpAsked, McpStateUpdate, McpThreadState, McpUnbound } from "../state.js";
+import type { McpAsked, McpStateUpdate, McpUnbound } from "../state.js";
+import { innerCall } from "./executeTool.js";
+import type { RunContext, ToolCall } from "./runContext.js";
+import type { AgentServers } from "./servers.js";
 
-/** What a review is made of. */
-export interface CallReviewParts {
-  readonly hub: McpHub;
-  readonly onAsk: OnAsk | undefined;
-  readonly lookUp: LookUpTool;
-}
-
-/** What {@link CallReview.review} needs of a model call. */
-export interface ReviewedPlan {
+/** The tools of the request that the model answered. */
+export interface RequestTools {
   readonly tools: readonly McpTool[];
-  /** What the provider's own search can show. */
+  /** Tools that the provider's own search can show. */
   readonly providerTools: readonly ProviderTool[];
+  /** Names of tools in the request that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
-  readonly view: View;
 }
 
-/** Looks at the calls of a model's answer before any of them runs, and asks a person about those that have to be asked. */
+/**
+ * Reviews the calls of a model's answer before any of them runs: which are ours, and which a person has to be asked about.
+ *
+ * Done once for each answer, and written to the state: later hooks must not work it out again, for policy and servers may
+ * have changed by then.
+ */
 export class CallReview {
-  readonly #parts: CallReviewParts;
+  readonly #hub: HubParts;
+  readonly #servers: AgentServers;
 
-  constructor(parts: CallReviewParts) {
-    this.#parts = parts;
+  constructor(hub: HubParts, servers: AgentServers) {
+    this.#hub = hub;
+    this.#servers = servers;
   }
 
-  /** Looks at the model's answer once, and writes down what later hooks must not work out anew. */
-  async review(
-    answer: AIMessage,
-    plan: ReviewedPlan,
-    state: McpThreadState,
-    run: RunContext,
-  ): Promise<McpStateUpdate | undefined> {
+  /** @returns The state update; `undefined` when there is none. */
+  async review(run: RunContext, answer: AIMessage, request: RequestTools): Promise<McpStateUpdate | undefined> {
     const unbound: McpUnbound = {};
     const asked: McpAsked = {};
-    const ours = new Set(plan.tools.map(({ name }) => name));
-    const deferred = new Set(plan.providerTools.map(({ name }) => name));
+    const ours = new Set(request.tools.map(({ name }) => name));
+    const deferred = new Set(request.providerTools.map(({ name }) => name));
     const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
-    const seen = new Set<string>();
-    const twice = new Set(calls.flatMap(({ id }) => (seen.size === seen.add(id!).size ? [id!] : [])));
+    const twice = repeatedIds(calls);
     for (const [order, sent] of calls.entries()) {
       const id = sent.id!;
       const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
-      const inner = isExecution ? readExecution(sent.args) : undefined;
-      const call: ToolCallLike = inner === undefined ? sent : { id, ...inner };
+      const call: ToolCall = (isExecution ? innerCall(sent) : undefined) ?? sent;
       const isBound = isExecution || ours.has(call.name);
-      const verdict = isBound ? undefined : deferred.has(call.name) ? "deferred" : this.#verdict(call.name, plan);
+      const verdict = isBound ? undefined : deferred.has(call.name) ? "deferred" : unboundVerdict(run, call.name, request);
       if (verdict !== undefined) unbound[id] = verdict;
-      if (verdict === "foreign" || verdict === "suggest" || (!isExecution && plan.foreignNames.has(call.name))) continue;
-      const wanted =
-        (isExecution ? undefined : this.#judgeRequest(call, ours, plan.view, run)) ??
-        (await this.#judge(call, verdict === "repair", plan.view, run));
+      if (verdict === "foreign" || verdict === "suggest" || (!isExecution && request.foreignNames.has(call.name))) continue;
+      const ofResources = isExecution ? undefined : this.#judgeResources(run, call, ours);
+      const wanted = ofResources ?? (await this.#judge(run, call, verdict === "repair"));
       if (wanted === undefined) continue;
       const { decision, operation } = wanted;
-      // A name that is not the tool's own is mended only where nobody has to be asked.
+      // A name that is not the tool's own is repaired only where nobody has to be asked.
       if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
       else if (decision.kind === "ask" && twice.has(id)) unbound[id] = "ambiguous";
       else if (decision.kind === "ask") {
         asked[id] = askedCall(wanted, order);
-        this.#parts.hub.permits.audit(operation, decision, { ...run, toolCallId: id });
+        this.#hub.permits.audit(operation, decision, { ...run.caller, toolCallId: id });
       }
     }
+    const { _mcpUnbound, _mcpAsked, _mcpDecisions } = run.state;
     const update: McpStateUpdate = {
-      ...replaced("_mcpUnbound", unbound, state._mcpUnbound),
-      ...replaced("_mcpAsked", asked, state._mcpAsked),
-      // Answers of an earlier step are for calls of that step.
-      ...replaced("_mcpDecisions", {}, state._mcpDecisions),
+      ...replaced("_mcpUnbound", unbound, _mcpUnbound),
+      ...replaced("_mcpAsked", asked, _mcpAsked),
+      // Decisions of an earlier step are for calls of that step.
+      ...replaced("_mcpDecisions", {}, _mcpDecisions),
     };
     return Object.keys(update).length === 0 ? undefined : update;
   }
 
-  /** Asks a person about the calls that were written down. Never works out anew who is asked about what. */
-  async ask(
-    state: McpThreadState,
-    messages: readonly BaseMessage[],
-    interrupt: Interrupt | undefined,
-    run: RunContext,
-  ): Promise<McpStateUpdate | undefined> {
-    if (Object.keys(state._mcpAsked ?? {}).length === 0) return undefined;
-    const asked = stillOpen(state._mcpAsked ?? {}, messages);
-    if (Object.keys(asked).length === 0) return undefined;
-    const { hub, onAsk } = this.#parts;
-    return { _mcpDecisions: await askPeople(asked, { interrupt, onAsk, events: hub.events }, run) };
-  }
-
-  /** How a call is to be taken whose name was not bound. */
-  #verdict(name: string, { foreignNames, view }: ReviewedPlan): McpUnbound[string] | undefined {
-    const isKnown = view.tool(name) !== undefined;
-    const namesakes = namesakesOf(view, name);
-    if (foreignNames.has(name)) return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
-    if (isKnown || namesakes.length === 0) return undefined;
-    return namesakes.length === 1 ? "repair" : "suggest";
-  }
-
-  /** What the policy says of the request that one of our own tools makes; `undefined` for other calls. */
-  #judgeRequest(call: ToolCallLike, ours: ReadonlySet<string>, view: View, run: RunContext): Wanted | undefined {
+  /** Judges the request that one of our resource tools would make; `undefined` for other calls. */
+  #judgeResources({ view, caller }: RunContext, call: ToolCall, ours: ReadonlySet<string>): Wanted | undefined {
     const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
     if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
-    return { operation, decision: this.#parts.hub.permits.decide(operation, run), name: permissionOf(operation) };
+    return { operation, decision: this.#hub.permits.decide(operation, caller), name: permissionOf(operation) };
   }
 
-  /** What the policy says of a call; `undefined` for one that is not ours or cannot be run: it will say why. */
-  async #judge(call: ToolCallLike, isRepaired: boolean, view: View, run: RunContext): Promise<Wanted | undefined> {
-    const { hub, lookUp } = this.#parts;
-    if (!hub.settings.canAsk) return undefined;
+  /** Judges a call; `undefined` for one that is not ours or cannot be run: the call itself will say why. */
+  async #judge(run: RunContext, call: ToolCall, isRepaired: boolean): Promise<Wanted | undefined> {
+    const { settings, permits, gate } = this.#hub;
+    const { view, caller } = run;
+    if (!settings.canAsk) return undefined;
     const entry = isRepaired
       ? namesakesOf(view, call.name)[0]
-      : await lookUp(view, call.name, isOurPrefix(call.name), run.signal);
-    if (entry === undefined || hub.permits.isFree(callOf(entry, call.args), run)) return undefined;
+      : await this.#servers.lookUp(run, call.name, isOurPrefix(call.name));
+    if (entry === undefined || permits.isFree(callOf(entry, call.args), caller)) return undefined;
     const { serverName, toolName } = entry;
     try {
-      const judged = await hub.judge({ ...run, serverName, toolName, arguments: call.args, toolCallId: call.id });
+      const judged = await gate.judge({ ...caller, serverName, toolName, arguments: call.args, toolCallId: call.id });
       // Nobody is asked about a call that cannot be sent.
       if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
       const { operation, decision } = judged;
       return { operation, decision, name: judged.entry.boundName, toolHash: judged.entry.hash };
     } catch {
       // A tool that is gone, arguments that do not fit, a hook that failed: the call itself will say so.
-      run.signal?.throwIfAborted();
+      caller.signal?.throwIfAborted();
       return undefined;
     }
   }
 }
 
-/** The asked calls that are calls of the last answer, and that nobody has answered meanwhile. */
-function stillOpen(asked: McpAsked, messages: readonly BaseMessage[]): McpAsked {
-  const open = new Set(openCalls(messages).map(({ id }) => id));
-  return Object.fromEntries(Object.entries(asked).filter(([callId]) => open.has(callId)));
+/** How a call is to be taken whose name was not bound. */
+function unboundVerdict({ view }: RunContext, name: string, { foreignNames }: RequestTools): McpUnbound[string] | undefined {
+  const isKnown = view.tool(name) !== undefined;
+  const namesakes = namesakesOf(view, name);
+  if (foreignNames.has(name)) return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
+  if (isKnown || namesakes.length === 0) return undefined;
+  return namesakes.length === 1 ? "repair" : "suggest";
 }
 
-/** A write that replaces what an earlier step left; none when both are empty. */
+function repeatedIds(calls: readonly ToolCall[]): Set<string> {
+  const ids = calls.map(({ id }) => id!);
+  return new Set(ids.filter((id, index) => ids.indexOf(id) !== index));
+}
+
+/** A write that replaces the value of an earlier step; none when both are empty. */
 function replaced<Key extends "_mcpUnbound" | "_mcpAsked" | "_mcpDecisions">(
   key: Key,
   next: NonNullable<McpStateUpdate[Key]>,

@@ -1,49 +1,34 @@
-import type { RunnableConfig } from "@langchain/core/runnables";
-
-import { contextOf, originOf } from "../call/boundTool.js";
-import type { Caller } from "../call/permits.js";
-import type { ToolEntry } from "../catalog/toolEntry.js";
+import type { Caller } from "../call/caller.js";
 import type { View } from "../disclose/view.js";
+import type { McpThreadState } from "../state.js";
 
-/** What a hook runs in. */
-export interface RunContext extends Pick<Caller, "origin" | "signal" | "context"> {
-  /** Run configuration, for the adapter's hooks. */
-  readonly config?: RunnableConfig | undefined;
+/** One step of a run: what it may see, the state of its thread, who it is for. */
+export interface RunContext {
+  readonly view: View;
+  readonly state: McpThreadState;
+  readonly caller: Caller;
 }
 
-/**
- * What a hook or a node runs in. Taken from the run's configuration: what `createAgent` hands to a hook as
- * `runtime.context` is only the part that the middleware's own `contextSchema` names.
- */
-export function runContextOf(config: RunnableConfig | undefined): RunContext {
-  return { origin: originOf(config ?? {}), signal: config?.signal, context: contextOf(config), config };
-}
-
-/**
- * True for a run that a tool of another agent began, as deepagents do: its messages are written by a model. LangGraph names
- * the nodes that a run is inside of; `tools` is the node of tool calls, in `createAgent` and in ours.
- */
-export function isInsideOfTool({ config }: RunContext): boolean {
-  const { checkpoint_ns: namespace } = (config?.configurable ?? {}) as { readonly checkpoint_ns?: unknown };
-  if (typeof namespace !== "string") return false;
-  const around = namespace.split("|").slice(0, -1);
-  return around.some((node) => node.startsWith("tools:"));
-}
-
-/** A tool call as LangChain hands it on. */
-export interface ToolCallLike {
+/** A tool call of a model, as LangChain passes it on. */
+export interface ToolCall {
   readonly id?: string | undefined;
+  /** The name the model used: a bound name, if it is ours. */
   readonly name: string;
   readonly args?: unknown;
 }
 
 /**
- * The visible tool of a bound name. When it is not known and may be ours every server is waited for, so that a name can be
- * told from an unknown one in a process that has just started.
+ * True for a run that a tool of another agent began, as deepagents do: its task was written by a model, so nothing in it is
+ * typed input. LangGraph names the nodes around a run; `tools` is the node of tool calls, in `createAgent` and in ours.
  */
-export type LookUpTool = (
-  view: View,
-  name: string,
-  mayBeOurs: boolean,
-  signal: AbortSignal | undefined,
-) => Promise<ToolEntry | undefined>;
+export function isInsideOfTool({ config }: Caller): boolean {
+  const namespace: unknown = config?.configurable?.["checkpoint_ns"];
+  if (typeof namespace !== "string") return false;
+  const around = namespace.split("|").slice(0, -1);
+  return around.some((node) => node.startsWith("tools:"));
+}
+
+/** The value of a record for a tool call, which may have no id. */
+export function ofCall<Value>(record: Readonly<Record<string, Value>> | undefined, { id }: ToolCall): Value | undefined {
+  return record !== undefined && id !== undefined && Object.hasOwn(record, id) ? record[id] : undefined;
+}

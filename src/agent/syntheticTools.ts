@@ -1,9 +1,9 @@
-import { executeTool } from "./executeTool.js";
-import type { Caller } from "../call/permits.js";
-import { searchTool } from "./searchTool.js";
-import type { CallRouter, ToolCallRoute } from "./router.js";
-import type { McpTool } from "../call/mcpTool.js";
-import type { ToolEntry } from "../catalog/toolEntry.js";
+import { ToolMessage } from "@langchain/core/messages";
+
+import { callerOf, type Caller } from "../call/caller.js";
+import { errorMessage } from "../call/failureText.js";
+import { McpTool } from "../call/mcpTool.js";
+import { tellRun } from "../call/runStream.js";
 import {
   answerSearch,
   isAnsweredByName,
@@ -13,96 +13,99 @@ import {
   searchToolDescription,
 } from "../disclose/search.js";
 import { EXECUTE_TOOL_NAME, RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, type ThreadSettings } from "../disclose/thread.js";
-import type { View } from "../disclose/view.js";
-import type { McpHub } from "../hub/mcpHub.js";
-import type { RunContext, ToolCallLike } from "./runContext.js";
-import { resourceTool, type ResourceToolName } from "../input/resourceTools.js";
-import type { McpStateUpdate, McpThreadState } from "../state.js";
-
-/** What {@link SyntheticTools} is made of. */
-export interface SyntheticToolsParts {
-  readonly hub: McpHub;
-  readonly router: CallRouter;
-  readonly settings: ThreadSettings;
-  /** What a run may see that is made in this context. */
-  readonly viewOf: (config: object) => View;
-  /** Opens servers that a search or a call may mean, and waits for them. */
-  readonly load: (view: View, serverNames: readonly string[], signal: AbortSignal | undefined) => Promise<void>;
-  /** The change of the state that binds tools which were found. */
-  readonly promotion: (view: View, found: readonly ToolEntry[], state: McpThreadState) => McpStateUpdate | undefined;
-}
+import type { Views } from "../disclose/views.js";
+import type { HubParts } from "../hub/hubParts.js";
+import { resourceTool, runResourceTool, type ResourceToolName } from "../input/resourceTools.js";
+import { executeTool, innerCall, withSchema } from "./executeTool.js";
+import type { RunContext, ToolCall } from "./runContext.js";
+import type { AgentServers } from "./servers.js";
+import { entryToExecute } from "./unknownTools.js";
 
 /** Our own tools: search, the resource tools, and the one that runs others. */
 export class SyntheticTools {
-  readonly #parts: SyntheticToolsParts;
+  readonly #hub: HubParts;
+  readonly #servers: AgentServers;
+  readonly #settings: ThreadSettings;
   readonly #bound: ReadonlyMap<string, McpTool>;
 
-  constructor(parts: SyntheticToolsParts) {
-    this.#parts = parts;
-    // As they are bound. Run outside of a route they promote nothing, and nobody has approved anything.
-    this.#bound = new Map([
-      [SEARCH_TOOL_NAME, this.#searchTool(undefined, undefined, () => undefined)],
-      [EXECUTE_TOOL_NAME, executeTool((args, call) => parts.router.runExecution(args, call, parts.viewOf(call.config)))],
-      ...RESOURCE_TOOL_NAMES.map((name): [string, McpTool] => [name, this.#resourceTool(name)]),
-    ]);
+  /** @param views - Of the agent: a tool that is called without its run sees what its configuration may see. */
+  constructor(hub: HubParts, servers: AgentServers, settings: ThreadSettings, views: Views) {
+    this.#hub = hub;
+    this.#servers = servers;
+    this.#settings = settings;
+    const unrouted = (config: object): RunContext => {
+      const caller = callerOf(config);
+      return { view: views.of(caller.context ?? {}), state: {}, caller };
+    };
+    const search = new McpTool({
+      name: SEARCH_TOOL_NAME,
+      description: searchToolDescription(settings.strategy),
+      schema: SEARCH_TOOL_SCHEMA,
+      metadata: {},
+      run: (args, { toolCallId, config }) => this.#search(args, toolCallId, unrouted(config)),
+    });
+    const execute = executeTool((args, call) =>
+      this.#execute({ id: call.toolCallId, name: call.name, args }, unrouted(call.config)),
+    );
+    const resources = RESOURCE_TOOL_NAMES.map((name) =>
+      resourceTool(name, (args, { toolCallId, config }) => {
+        const run = unrouted(config);
+        return this.#resources(name, args, run, { ...run.caller, toolCallId });
+      }),
+    );
+    this.#bound = new Map([search, execute, ...resources].map((tool) => [tool.name, tool]));
   }
 
-  /** One of them as it is bound. */
+  /** One of them as it is bound. Run outside of a route it promotes nothing, and nobody has approved anything. */
   get(name: string): McpTool | undefined {
     return this.#bound.get(name);
   }
 
-  /** Decides what becomes of a call of one of them; `undefined` for other tools. */
-  async route(call: ToolCallLike, view: View, state: McpThreadState, run: RunContext): Promise<ToolCallRoute | undefined> {
-    const { router, settings } = this.#parts;
-    if (call.name === SEARCH_TOOL_NAME && settings.search) return this.#searchRoute(view, state, run.signal);
-    if (call.name === EXECUTE_TOOL_NAME && settings.strategy === "execute") return router.routeExecution(call, view, state, run);
-    const name = settings.resourceTools ? RESOURCE_TOOL_NAMES.find((known) => known === call.name) : undefined;
-    if (name === undefined) return undefined;
-    return router.routeRequest(call, state, run, (caller) => this.#resourceTool(name, view, caller));
+  /** The search tool for a run. The artifact of its answer is `{ matches }`: bound names, best first. */
+  searchFor(run: RunContext): McpTool {
+    return this.#bound
+      .get(SEARCH_TOOL_NAME)!
+      .running((args, { toolCallId, config }) => this.#search(args, toolCallId, { ...run, caller: { ...run.caller, config } }));
   }
 
-  #searchRoute(view: View, state: McpThreadState, signal?: AbortSignal): ToolCallRoute {
-    let found: readonly ToolEntry[] = [];
-    const tool = this.#searchTool(view, signal, (matches) => {
-      found = matches;
-    });
-    return { kind: "run", tool, after: () => this.#parts.promotion(view, found, state) };
+  /** A resource tool for a run, whose calls are made for a caller. */
+  resourcesFor(name: ResourceToolName, run: RunContext, caller: Caller): McpTool {
+    return this.#bound
+      .get(name)!
+      .running((args, { toolCallId, config }) =>
+        this.#resources(name, args, run, { ...callerOf(config), ...caller, config, signal: config.signal, toolCallId }),
+      );
   }
 
-  /** @param known - What may be found. Default: what the context of the run may see that the tool is called in. */
-  #searchTool(
-    known: View | undefined,
-    signal: AbortSignal | undefined,
-    onFound: (matches: readonly ToolEntry[]) => void,
-  ): McpTool {
-    const { hub, settings, viewOf, load } = this.#parts;
-    return searchTool({
-      name: SEARCH_TOOL_NAME,
-      description: searchToolDescription(settings.strategy),
-      schema: SEARCH_TOOL_SCHEMA,
-      events: hub.events,
-      search: async (args, config) => {
-        const view = known ?? viewOf(config);
-        const wanted = parseSearchArguments(args);
-        if (!isAnsweredByName(view, wanted)) await load(view, searchedServers(view, wanted.server), signal);
-        const answer = await answerSearch(view, wanted, (query) => hub.find(query), settings.strategy);
-        onFound(answer.matches);
-        return { ...answer, query: wanted.queries.join(" | ") };
-      },
-    });
+  async #search(args: unknown, toolCallId: string, run: RunContext): Promise<ToolMessage> {
+    const startedAt = performance.now();
+    const { view, caller } = run;
+    const wanted = parseSearchArguments(args);
+    if (!isAnsweredByName(view, wanted)) await this.#servers.load(run, searchedServers(view, wanted.server));
+    const { text, matches: found } = await answerSearch(view, wanted, this.#hub.search, this.#settings.strategy);
+    const matches = found.map(({ boundName }) => boundName);
+    const report = { query: wanted.queries.join(" | "), matches, latencyMs: performance.now() - startedAt };
+    this.#hub.events.emit("search", { ...caller.origin, ...report });
+    await tellRun(caller.config, { type: "mcp_search", toolCallId, ...report });
+    const base = { content: text, name: SEARCH_TOOL_NAME, tool_call_id: toolCallId };
+    return new ToolMessage({ ...base, artifact: { matches }, status: "success" });
   }
 
-  /** @param known - What may be seen. Default: what the context of the run may see that the tool is called in. */
-  #resourceTool(name: ResourceToolName, known?: View, caller?: Caller): McpTool {
-    const { hub, settings, viewOf, load } = this.#parts;
-    const parts = {
-      requests: hub.requests,
-      maxResourceChars: settings.budgets.maxResourceChars,
-      maxArtifactChars: hub.settings.maxArtifactChars,
-      viewOf: (config: object) => known ?? viewOf(config),
-      load: (view: View, signal: AbortSignal | undefined) => load(view, view.serverNames, signal),
-    };
-    return resourceTool(name, parts, caller);
+  async #resources(name: ResourceToolName, args: unknown, run: RunContext, caller: Caller): Promise<ToolMessage> {
+    const { reads, settings } = this.#hub;
+    const isOfOneServer = typeof (args as { readonly server?: unknown } | null)?.server === "string";
+    if (!isOfOneServer) await this.#servers.load(run, run.view.serverNames);
+    const { maxResourceChars } = this.#settings.budgets;
+    const context = { reads, view: run.view, maxResourceChars, maxArtifactChars: settings.budgets.maxArtifactChars };
+    return runResourceTool(name, args, context, caller);
+  }
+
+  async #execute(call: ToolCall, run: RunContext): Promise<ToolMessage> {
+    const inner = innerCall(call);
+    const found = await entryToExecute(inner, run, this.#servers);
+    if (typeof found === "string") return errorMessage({ id: call.id, name: EXECUTE_TOOL_NAME }, found);
+    const runInner = this.#hub.tools.runner(found);
+    const outer = { toolCallId: call.id ?? "", name: EXECUTE_TOOL_NAME, config: run.caller.config ?? {} };
+    return withSchema(await runInner(inner!.args, outer), found);
   }
 }

@@ -1,14 +1,15 @@
 import type { AskRequest, OnAsk } from "../config/askSchema.js";
 import type { HubEvents } from "../events.js";
+import { messageOf } from "../errors.js";
 import { readAskResponse, refuseAll, toAskRequest } from "./request.js";
 import type { McpAsked, McpDecisions } from "../state.js";
-import { askNow, type Caller } from "../call/permits.js";
+import type { Caller } from "../call/caller.js";
 
 /** LangGraph's `interrupt`. */
 export type Interrupt = (request: AskRequest) => unknown;
 
 /** How people can be asked from inside a run. */
-export interface AskingParts {
+export interface Asking {
   /** `undefined` outside of a graph. */
   readonly interrupt: Interrupt | undefined;
   /** Asks where a run cannot be interrupted for want of a checkpointer. */
@@ -23,7 +24,7 @@ export interface AskingParts {
  */
 export async function askPeople(
   asked: McpAsked,
-  { interrupt, onAsk, events }: AskingParts,
+  { interrupt, onAsk, events }: Asking,
   caller: Pick<Caller, "context" | "signal">,
 ): Promise<McpDecisions> {
   try {
@@ -37,6 +38,20 @@ export async function askPeople(
     'Something has to be approved by a person, and the agent has no way to ask: compile it with a checkpointer, or give the option "onAsk".',
   );
   return refuseAll(asked, "A person has to approve it, and none can be asked here");
+}
+
+/** Asks by `onAsk`; what it throws refuses all. */
+export async function askNow(
+  asked: McpAsked,
+  onAsk: OnAsk,
+  { context = {}, signal }: Pick<Caller, "context" | "signal">,
+): Promise<McpDecisions> {
+  try {
+    return readAskResponse(asked, await onAsk(toAskRequest(asked), { context, signal }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    return refuseAll(asked, `Asking failed: ${messageOf(error)}`);
+  }
 }
 
 /** Reads an answer; who wrote it is told when it cannot be read, for the model alone hears of it otherwise. */

@@ -1,7 +1,5 @@
-import stringify from "safe-stable-stringify";
-
 import { cut, oneLine } from "../text/clean.js";
-import { digest } from "../text/hash.js";
+import { argumentsDigest } from "../policy/operation.js";
 import type { AskRequest } from "../config/askSchema.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 
@@ -12,11 +10,6 @@ const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The 
 
 type AskedCall = McpAsked[string];
 type StoredDecision = McpDecisions[string];
-
-/** Digest of arguments: equal for equal values, in whatever order their keys are. */
-export function argumentsDigest(value: unknown): string {
-  return digest(stringify(value) ?? "undefined", 32);
-}
 
 /** What a person is asked about the calls of a step, in the order of the calls. Pure. */
 export function toAskRequest(asked: McpAsked): AskRequest {

@@ -1,13 +1,13 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { getCurrentTaskInput } from "@langchain/langgraph";
-import type { ProgressNotification } from "@modelcontextprotocol/sdk/types.js";
 
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import { textsOf } from "../text/isRecord.js";
 import type { AdapterCallbacks } from "../config/settings.js";
+import type { Progress } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
-import type { CallRequest } from "./gate.js";
+import type { GateCall } from "./gate.js";
 import type { CallOutcome } from "./result.js";
 
 /**
@@ -20,7 +20,7 @@ export async function replaceResult(
   hook: NonNullable<AdapterCallbacks["afterToolCall"]>,
   outcome: CallOutcome,
   args: unknown,
-  { serverName, toolName, config }: CallRequest,
+  { serverName, toolName, config }: GateCall,
   events: HubEvents,
 ): Promise<CallOutcome> {
   const call = hook as (result: unknown, state: unknown, config: unknown) => unknown;
@@ -57,7 +57,7 @@ function contentOf(given: unknown): string | undefined {
   return undefined;
 }
 
-/** What the adapter's `beforeToolCall` hook wants instead. */
+/** Changes that the adapter's `beforeToolCall` hook asks for. */
 export interface CallChange {
   readonly args: unknown;
   /** HTTP headers of this call alone. */
@@ -69,7 +69,7 @@ export async function callBefore(
   hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
   { serverName, toolName }: ToolEntry,
   args: unknown,
-  { config }: CallRequest,
+  { config }: GateCall,
 ): Promise<CallChange> {
   const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
   const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
@@ -86,7 +86,7 @@ function headersOf(given: unknown): Readonly<Record<string, string>> | undefined
 /** Tells the adapter's `onProgress` callback. */
 export function tellProgress(
   { onProgress }: AdapterCallbacks,
-  progress: Omit<ProgressNotification["params"], "progressToken">,
+  progress: Progress,
   { serverName, toolName, args }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
   events: HubEvents,
 ): void {

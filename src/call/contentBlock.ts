@@ -2,6 +2,12 @@ import { isRecord } from "../text/isRecord.js";
 import { oneLine } from "../text/clean.js";
 import type { ImageBlock } from "./result.js";
 
+/**
+ * Where a model client takes images of tool results: `"tool"`, in the tool message; `"human"`, in a human message behind the
+ * tool messages of the step; `"none"`: the model takes no images.
+ */
+export type ImagePlacement = "tool" | "human" | "none";
+
 /** What of a content block goes to the model. */
 export interface BlockReading {
   /** Its part of the text; `""` when it has none. */

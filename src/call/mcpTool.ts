@@ -18,18 +18,20 @@ export interface McpToolMetadata extends Record<string, unknown> {
   readonly serverMetadata?: Readonly<Record<string, unknown>>;
 }
 
-/** What a {@link McpTool} is made of. */
-export interface McpToolParts {
+/** Runs a call. The arguments are as the model sent them, unchecked. */
+export type RunTool = (
+  args: unknown,
+  call: { readonly toolCallId: string; readonly name: string; readonly config: RunnableConfig },
+) => Promise<ToolMessage>;
+
+/** Definition of a {@link McpTool}. */
+export interface McpToolFields {
   readonly name: string;
   readonly description: string;
   /** The schema the model sees. */
   readonly schema: JsonSchema;
   readonly metadata: Record<string, unknown>;
-  /** Runs the call. The arguments are as the model sent them, unchecked. */
-  readonly run: (
-    args: unknown,
-    call: { readonly toolCallId: string; readonly name: string; readonly config: RunnableConfig },
-  ) => Promise<ToolMessage>;
+  readonly run: RunTool;
 }
 
 /**
@@ -46,20 +48,20 @@ export class McpTool extends StructuredTool {
   override name: string;
   override description: string;
   override schema: JsonSchema;
-  readonly #parts: McpToolParts;
+  readonly #fields: McpToolFields;
 
-  constructor(parts: McpToolParts) {
-    const { name, description, schema, metadata } = parts;
+  constructor(fields: McpToolFields) {
+    const { name, description, schema, metadata } = fields;
     super({ metadata });
     this.name = name;
     this.description = description;
     this.schema = schema;
-    this.#parts = parts;
+    this.#fields = fields;
   }
 
   /** The same tool, whose calls run otherwise. */
-  running(run: McpToolParts["run"]): McpTool {
-    return new McpTool({ ...this.#parts, run });
+  running(run: RunTool): McpTool {
+    return new McpTool({ ...this.#fields, run });
   }
 
   /** Runs the tool with callbacks as core does, but without its check. */
@@ -86,7 +88,7 @@ export class McpTool extends StructuredTool {
       id,
     );
     try {
-      const message = await this.#parts.run(input, {
+      const message = await this.#fields.run(input, {
         toolCallId: id,
         name,
         config: { ...config, callbacks: run?.getChild() } as RunnableConfig,

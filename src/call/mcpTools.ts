@@ -1,12 +1,24 @@
-import type { McpTool, McpToolParts } from "./mcpTool.js";
+import { ToolMessage } from "@langchain/core/messages";
+import { isGraphBubbleUp } from "@langchain/langgraph";
+
+import { toModelSchema } from "../catalog/schema/modelSchema.js";
 import { PROFILES, type SchemaProfile } from "../catalog/schema/profiles.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { ServerSettings } from "../config/settings.js";
-import { boundTool, runCall } from "./boundTool.js";
+import { McpMiddlewareError } from "../errors.js";
+import { cut, removeInvisible } from "../text/clean.js";
+import { callerOf, type Caller } from "./caller.js";
+import { errorTextForModel } from "./failureText.js";
 import type { Gate } from "./gate.js";
-import type { Caller } from "./permits.js";
+import { McpTool, type McpToolMetadata, type RunTool } from "./mcpTool.js";
+import type { McpArtifact } from "./result.js";
 
-/** The LangChain tools of a hub, made when they are bound, not for the whole catalog. */
+/**
+ * The LangChain tools of a hub, made when they are bound, not for the whole catalog.
+ *
+ * They call through the gate, not through a connection: a tool that an agent holds works again after a reconnect. A call
+ * never throws for a failure of server or connection; it answers with a `ToolMessage` of status `error`.
+ */
 export class McpTools {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #gate: Gate;
@@ -22,20 +34,55 @@ export class McpTools {
     let made = this.#made.get(entry);
     if (made === undefined) this.#made.set(entry, (made = new Map<string, McpTool>()));
     let tool = made.get(profile.name);
-    if (tool === undefined) {
-      tool = boundTool(entry, this.#servers.get(entry.serverName)!, this.#gate, profile);
-      made.set(profile.name, tool);
-    }
+    if (tool === undefined) made.set(profile.name, (tool = this.#make(entry, profile)));
     return tool;
   }
 
-  /** Runs calls of an entry, for the run they are made in, or for someone, with what a person has said. */
-  runner(entry: ToolEntry, caller?: Caller): McpToolParts["run"] {
-    return runCall(entry, this.#gate, caller);
-  }
-
-  /** The tool of an entry whose calls are made for someone, with what a person has said. */
+  /** The tool of an entry whose calls are made for a caller, with what a person has said. */
   for(entry: ToolEntry, caller: Caller): McpTool {
     return this.of(entry).running(this.runner(entry, caller));
+  }
+
+  /** Runs calls of an entry. @param caller - Default: the run they are made in. */
+  runner({ serverName, toolName, boundName }: ToolEntry, caller?: Caller): RunTool {
+    return async (args, { toolCallId, name, config }) => {
+      const startedAt = performance.now();
+      const base = { name, tool_call_id: toolCallId };
+      try {
+        const who = { ...callerOf(config), ...caller, config, signal: config.signal, toolCallId };
+        const outcome = await this.#gate.call({ ...who, serverName, toolName, arguments: args });
+        const { content, images, artifact, status } = outcome;
+        const text = content === "" ? [] : [{ type: "text" as const, text: content }];
+        return new ToolMessage({ ...base, content: images.length === 0 ? content : [...text, ...images], artifact, status });
+      } catch (error) {
+        if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
+        const durationMs = performance.now() - startedAt;
+        const code = McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {};
+        const artifact: McpArtifact = { serverName, toolName, durationMs, isError: true, blocks: [], ...code };
+        return new ToolMessage({ ...base, content: errorTextForModel(error, boundName), artifact, status: "error" });
+      }
+    };
+  }
+
+  #make(entry: ToolEntry, profile: SchemaProfile): McpTool {
+    const { serverName, toolName, boundName, annotations, outputSchema } = entry;
+    const { category, tags, metadata: serverMetadata } = this.#servers.get(serverName)!;
+    const metadata: McpToolMetadata = {
+      serverName,
+      toolName,
+      annotations,
+      outputSchema,
+      category,
+      tags,
+      ...(serverMetadata === undefined ? {} : { serverMetadata }),
+    };
+    const text = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
+    return new McpTool({
+      name: boundName,
+      description: cut(text, profile.maxDescriptionChars),
+      schema: toModelSchema(entry.inputSchema, profile),
+      metadata,
+      run: this.runner(entry),
+    });
   }
 }

@@ -1,35 +1,11 @@
-import type { OnAsk } from "../config/askSchema.js";
 import type { McpRunContext } from "../config/policyOptions.js";
-import { McpPolicyError, messageOf } from "../errors.js";
-import type { HubEvents, RunOrigin } from "../events.js";
-import { argumentsDigest, readAskResponse, refuseAll, toAskRequest } from "../ask/request.js";
-import { permissionOf, targetOf, type Operation } from "../policy/operation.js";
+import { McpPolicyError } from "../errors.js";
+import type { HubEvents } from "../events.js";
+import { argumentsDigest, permissionOf, targetOf, type Operation } from "../policy/operation.js";
 import type { ToolFingerprints } from "../catalog/toolFingerprints.js";
 import { moreRestrictive, type Decision, type Policy } from "../policy/policy.js";
 import type { McpAsked, McpDecisions } from "../state.js";
-
-/** A person's answer that lets an asked call run. */
-export interface Approval {
-  /** `"edit"`: the call already has the edited arguments. */
-  readonly type: "approve" | "edit";
-  /** Digest of what was approved: of what would be sent; of an edit, of the arguments as the person wrote them. */
-  readonly digest: string;
-  /** Content hash of the tool that was approved. */
-  readonly toolHash: string;
-  readonly answeredBy?: string | undefined;
-}
-
-/** Who wants an operation, and how a person can be asked about it. */
-export interface Caller {
-  readonly context?: McpRunContext | undefined;
-  readonly toolCallId?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly origin?: RunOrigin | undefined;
-  /** What a person has already said. */
-  readonly approval?: Approval | undefined;
-  /** Asks a person who has not been asked. */
-  readonly onAsk?: OnAsk | undefined;
-}
+import type { Approval, Caller } from "./caller.js";
 
 /** An operation with the decision about it and what a person would be told. */
 export interface Wanted {
@@ -74,7 +50,7 @@ export class Permits {
     this.#fingerprints = fingerprints;
   }
 
-  /** What the policy in force says; a tool that nobody has accepted as it is now is asked about at least. */
+  /** Decides by the policy in force; a changed tool that nobody has accepted is asked about at least. */
   decide(operation: Operation, { context }: Caller): Decision {
     const isChanged = this.#isChanged(operation);
     if (this.#policyOf().isOpen && !this.#events.has("policy") && !isChanged) return OPEN;
@@ -82,14 +58,9 @@ export class Permits {
     return isChanged ? moreRestrictive(decision, { ...decision, ...CHANGED }) : decision;
   }
 
-  /** The policy in force. */
-  get policy(): Policy {
-    return this.#policyOf();
-  }
-
-  /** Counts what else may change decisions. */
-  get version(): number {
-    return this.#fingerprints.version;
+  /** Changes with anything that may change a decision. */
+  get version(): string {
+    return `${this.#policyOf().version}/${this.#fingerprints.version}`;
   }
 
   /** True for a tool that is another one than when it was seen first, and that nobody has accepted. */
@@ -116,7 +87,7 @@ export class Permits {
    */
   async pass(wanted: Wanted, caller: Caller): Promise<AskedNow | undefined> {
     const { operation, decision } = wanted;
-    const { approval, onAsk } = caller;
+    const { approval, ask } = caller;
     switch (decision.kind) {
       case "deny":
         this.audit(operation, decision, caller);
@@ -133,7 +104,7 @@ export class Permits {
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
         }
-        if (onAsk !== undefined) return this.#ask(wanted, onAsk, caller);
+        if (ask !== undefined) return this.#ask(wanted, ask, caller);
         this.audit(operation, decision, caller, { type: "refuse" });
         throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
       }
@@ -168,11 +139,11 @@ export class Permits {
   }
 
   /** Asks a person here and now. */
-  async #ask(wanted: Wanted, onAsk: OnAsk, caller: Caller): Promise<AskedNow> {
+  async #ask(wanted: Wanted, ask: NonNullable<Caller["ask"]>, caller: Caller): Promise<AskedNow> {
     const { operation, decision, toolHash = "" } = wanted;
     const callId = caller.toolCallId ?? "";
     const asked = { [callId]: askedCall(wanted, 0) };
-    const answer = (await askNow(structuredClone(asked), onAsk, caller))[callId]!;
+    const answer = (await ask(structuredClone(asked)))[callId]!;
     const { type, answeredBy, digest } = answer;
     if (type === "approve") return { approval: { type, digest: asked[callId]!.digest, toolHash, answeredBy } };
     if (type === "edit" && operation.kind === "call") {
@@ -196,24 +167,7 @@ function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest,
   return toolHash === approved && digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation));
 }
 
-/** What a person said, as it lets the operation through; nothing for other answers. */
-export function approvalOf(decided: McpDecisions[string] | undefined): Pick<Caller, "approval"> {
-  if (decided?.type !== "approve" && decided?.type !== "edit") return {};
-  const { type, digest, toolHash, answeredBy } = decided;
-  return { approval: { type, digest, toolHash, answeredBy } };
-}
-
-/** Asks by `onAsk`; what it throws refuses all. */
-export async function askNow(asked: McpAsked, onAsk: OnAsk, { context, signal }: Caller): Promise<McpDecisions> {
-  try {
-    return readAskResponse(asked, await onAsk(toAskRequest(asked), { context: context ?? NOBODY, signal }));
-  } catch (error) {
-    signal?.throwIfAborted();
-    return refuseAll(asked, `Asking failed: ${messageOf(error)}`);
-  }
-}
-
-/** What is kept of a call that waits for a person. */
+/** The record of an operation that waits for a person. */
 export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, order: number): McpAsked[string] {
   const args = argumentsOf(operation);
   return {
@@ -232,7 +186,7 @@ export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, 
   };
 }
 
-/** What would be sent. */
+/** The arguments that would be sent. */
 function argumentsOf(operation: Operation): unknown {
   if (operation.kind === "read") return { uri: operation.uri };
   return "arguments" in operation ? (operation.arguments ?? {}) : {};

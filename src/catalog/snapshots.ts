@@ -1,33 +1,34 @@
 import { isRecord } from "../text/isRecord.js";
 import type { KeptStore } from "../config/store.js";
-import type { HubSettings, ServerSettings } from "../config/settings.js";
+import type { ServerSettings } from "../config/settings.js";
+import { messageOf } from "../errors.js";
+import type { HubEvents } from "../events.js";
 import type { ServerSnapshot } from "./catalog.js";
 import { digest } from "../text/hash.js";
 import { readTool } from "./toolEntry.js";
-import { rejectAfter } from "../text/rejectAfter.js";
+import { rejectAfter } from "../text/abort.js";
 
 const STORE_WAIT_MS = 2_000;
 const VERSION = 1;
 
-/** What servers said last, kept from one process to the next. */
+/** The last known catalogs of servers, kept from one process to the next. */
 export class Snapshots {
   readonly #store: KeptStore;
   readonly #servers: ReadonlyMap<string, ServerSettings>;
-  readonly #onFailed: (error: unknown) => void;
+  readonly #events: HubEvents;
   readonly #stored = new Map<string, string>();
   readonly #writing = new Set<Promise<void>>();
   #loading: Promise<void> | undefined;
 
-  /** @param onFailed - Told when the store fails; servers are then known when they are opened. */
-  constructor(store: KeptStore, settings: HubSettings, onFailed: (error: unknown) => void) {
+  constructor(store: KeptStore, servers: ReadonlyMap<string, ServerSettings>, events: HubEvents) {
     this.#store = store;
-    this.#servers = settings.servers;
-    this.#onFailed = onFailed;
+    this.#servers = servers;
+    this.#events = events;
   }
 
   /** Hands on what is known of each server, once. Never rejects. */
   load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
-    this.#loading ??= this.#load(take).catch(this.#onFailed);
+    this.#loading ??= this.#load(take).catch((error: unknown) => this.#warn(error));
     return this.#loading;
   }
 
@@ -48,7 +49,7 @@ export class Snapshots {
         // It is tried again with the next listing.
         if (before === undefined) this.#stored.delete(serverName);
         else this.#stored.set(serverName, before);
-        this.#onFailed(error);
+        this.#warn(error);
       })
       .finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
@@ -57,6 +58,11 @@ export class Snapshots {
   /** Waits for what is being kept. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
+  }
+
+  /** The store failed: servers are then known when they are opened. */
+  #warn(error: unknown): void {
+    this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
   }
 
   async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {

@@ -42,9 +42,9 @@ export function takeToolList(
     const message = `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`;
     events.warn("NO_TOOL_OFFERED", message, serverName);
   }
-  if (defer === false && known.definitionChars > DEFAULTS.largeLoadedServerChars) {
+  if (defer === false && known.definitionChars > DEFAULTS.largeAlwaysLoadedChars) {
     const message = `Server "${serverName}" is always loaded ("defer": false) and adds ${known.definitionChars} characters to every model call.`;
-    events.warn("LARGE_PINNED_SERVER", message, serverName);
+    events.warn("LARGE_ALWAYS_LOADED_SERVER", message, serverName);
   }
   if (diff !== undefined) {
     events.emit("catalog", { serverName, kind: "tools", ...diff });

@@ -1,62 +1,65 @@
-import type { ToolFingerprintSettings } from "../config/securityOptions.js";
-import type { KeptStore } from "../config/store.js";
-import { isRecord } from "../text/isRecord.js";
-import { digest } from "../text/hash.js";
-import { changedFields, Differ, keptTexts, toolTexts, type ToolField, type ToolTexts } from "./toolText.js";
-import type { RawTool } from "./toolEntry.js";
-import { rejectAfter } from "../text/rejectAfter.js";
+import stringify from "safe-stable-stringify";
 
-/** A tool that is not what it was when it was seen first. Texts are the server's: untrusted. */
+import type { SecuritySettings } from "../config/securityOptions.js";
+import type { KeptStore } from "../config/store.js";
+import { messageOf } from "../errors.js";
+import type { HubEvents } from "../events.js";
+import { rejectAfter } from "../text/abort.js";
+import { cut } from "../text/clean.js";
+import { digest } from "../text/hash.js";
+import { isRecord } from "../text/isRecord.js";
+import type { RawTool } from "./toolEntry.js";
+
+/** A part of a tool that a model or a policy goes by. */
+export type ToolField = "title" | "description" | "arguments" | "annotations";
+
+/** The parts of a tool as text, each cut to 8,000 characters. Untrusted. */
+export type ToolTexts = Readonly<Record<ToolField, string>>;
+
+/** A tool that changed since it was first seen. */
 export interface ToolChange {
   readonly serverName: string;
   /** The server's own name of the tool. */
   readonly toolName: string;
-  /** What changed. */
+  /** The parts that changed. */
   readonly fields: readonly ToolField[];
-  /** A unified diff for people, at most 4,000 characters. */
-  readonly diff: string;
+  /** The tool as it was first seen; empty texts when that could not be read. */
+  readonly before: ToolTexts;
+  readonly after: ToolTexts;
 }
 
-/** What is kept of a tool. JSON. */
+/** The fingerprint of a tool, as it is kept. JSON. */
 interface Fingerprint {
+  /** Of all of it, cut or not. */
   readonly digest: string;
   readonly texts: ToolTexts;
 }
 
-/** A change that nobody has accepted. */
+/** A change that nobody has accepted. `before` is `undefined` when the first fingerprint could not be read. */
 interface Pending {
   readonly serverName: string;
   readonly toolName: string;
-  /** `undefined`: what was seen first could not be read. */
   readonly before: Fingerprint | undefined;
   readonly now: Fingerprint;
 }
 
-/** What {@link ToolFingerprints} is made of. */
-export interface ToolFingerprintsParts {
-  readonly settings: ToolFingerprintSettings;
-  readonly store: KeptStore | undefined;
-  /** Whether anybody is told of changes. */
-  readonly isHeard: () => boolean;
-  readonly onChange: (change: ToolChange) => void;
-  readonly onFailed: (error: unknown) => void;
-}
-
-const STORE_WAIT_MS = 2_000;
-/* Pins of tools that a server does not list any more: they may come back as something else. */
-const MAX_FORMER = 1_000;
+const FIELDS: readonly ToolField[] = ["title", "description", "arguments", "annotations"];
 const NOTHING: ToolTexts = { title: "", description: "", arguments: "", annotations: "" };
+const MAX_PART_CHARS = 8_000;
+const STORE_WAIT_MS = 2_000;
+/* Fingerprints of tools that a server does not list any more: they may come back as something else. */
+const MAX_FORMER = 1_000;
 
 /**
- * How tools were when they were seen first, and which of them are others now.
+ * Compares tools with what they were when first seen, in this process or, with a store, in any.
  *
- * A server that is trusted once can put other words under a known name later. What a model and a policy go by (title,
- * description, arguments, annotations) is compared with what was seen first, in this process or, with a store, in any. While
- * the store cannot be read, nobody knows what was seen first: all tools count as changed where that is asked or denied, and
- * nothing is written over what is kept.
+ * A server that was trusted once can put other words under a known name later. While the store cannot be read, all tools
+ * count as changed where that is asked or denied, and nothing is written over what is kept.
  */
 export class ToolFingerprints {
-  readonly #parts: ToolFingerprintsParts;
+  readonly #onChange: "note" | "ask" | "deny";
+  readonly #store: KeptStore | undefined;
+  readonly #events: HubEvents;
   readonly #servers = new Map<string, Map<string, Fingerprint>>();
   /** Servers whose fingerprints were read, or need not be. */
   readonly #read = new Set<string>();
@@ -65,192 +68,189 @@ export class ToolFingerprints {
   readonly #writing = new Set<Promise<void>>();
   #version = 0;
 
-  constructor(parts: ToolFingerprintsParts) {
-    this.#parts = parts;
+  constructor({ onChange }: SecuritySettings["toolFingerprints"], store: KeptStore | undefined, events: HubEvents) {
+    this.#onChange = onChange;
+    this.#store = store;
+    this.#events = events;
   }
 
-  /** Counts what may change decisions. */
+  /** Counts the changes that may change decisions. */
   get version(): number {
     return this.#version;
   }
 
-  /** Whether anything is kept: without it only one listing is compared with the next. */
+  /** Whether fingerprints are kept; otherwise one tool list is compared with the next. */
   get isKeeping(): boolean {
-    const { settings, store } = this.#parts;
-    return store !== undefined || settings.onChange !== "note";
+    return this.#store !== undefined || this.#onChange !== "note";
   }
 
-  /** Tells of tools that changed from one listing to the next, where nothing is kept. */
+  /** Emits `toolChanged` for tools that changed from one list to the next, where no fingerprints are kept. */
   compare(serverName: string, before: readonly RawTool[], after: readonly RawTool[], changed: readonly string[]): void {
-    if (this.isKeeping || changed.length === 0 || !this.#parts.isHeard()) return;
-    const differ = new Differ();
+    if (this.isKeeping || changed.length === 0 || !this.#events.has("toolChanged")) return;
     const old = new Map(before.map((tool) => [tool.name, tool]));
     const now = new Map(after.toReversed().map((tool) => [tool.name, tool]));
     for (const toolName of changed) {
-      const [first, second] = [old.get(toolName), now.get(toolName)];
-      if (first === undefined || second === undefined) continue;
-      this.#parts.onChange(changeOf(serverName, toolName, toolTexts(first), toolTexts(second), differ));
+      const [first, second] = [fingerprintOf(old.get(toolName)), fingerprintOf(now.get(toolName))];
+      if (first === undefined || second === undefined || first.digest === second.digest) continue;
+      this.#events.emit("toolChanged", changeOf({ serverName, toolName, before: first, now: second }));
     }
   }
 
-  /** Reads what is kept of a server, before its tools are listed; again when it could not be read. Never rejects. */
+  /** Reads the fingerprints of a server, before its tools are listed; again when that failed. Never rejects. */
   load(serverName: string): Promise<void> {
     if (this.#read.has(serverName)) return Promise.resolve();
-    let loading = this.#loading.get(serverName);
-    if (loading === undefined) {
-      loading = this.#load(serverName).finally(() => this.#loading.delete(serverName));
-      this.#loading.set(serverName, loading);
-    }
+    const loading = this.#loading.get(serverName) ?? this.#load(serverName).finally(() => this.#loading.delete(serverName));
+    this.#loading.set(serverName, loading);
     return loading;
   }
 
   /**
-   * Compares the tools that a server lists with what was seen first. Of tools of one name the first counts.
+   * Compares the tools of a list with their fingerprints. Of tools of one name the first counts.
    *
-   * @returns Those that may be offered.
+   * @returns The tools that may be offered.
    */
   check(serverName: string, tools: readonly RawTool[]): readonly RawTool[] {
     if (!this.isKeeping) return tools;
-    const fingerprints = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
-    this.#servers.set(serverName, fingerprints);
-    const differ = new Differ();
+    const known = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
+    this.#servers.set(serverName, known);
     const offered = new Map<string, boolean>();
     let isNew = false;
-    const kept = tools.filter((tool) => {
-      const decided = offered.get(tool.name);
-      // One of the same name: it is told of by others, and never takes the place of one that is withheld.
-      if (decided !== undefined) return decided;
-      const fingerprint = fingerprintOf(tool);
-      const verdict =
-        fingerprint === undefined
-          ? "withheld"
-          : this.#compare(serverName, tool.name, fingerprints.get(tool.name), fingerprint, differ);
-      if (verdict === "new") {
-        fingerprints.set(tool.name, fingerprint!);
-        isNew = true;
-      }
+    for (const tool of tools) {
+      // A second tool of a name never takes the place of one that is withheld.
+      if (offered.has(tool.name)) continue;
+      const now = fingerprintOf(tool);
+      const verdict = now === undefined ? "withheld" : this.#compare(serverName, tool.name, known.get(tool.name), now);
       offered.set(tool.name, verdict !== "withheld");
-      return verdict !== "withheld";
-    });
+      if (verdict !== "new") continue;
+      known.set(tool.name, now!);
+      isNew = true;
+    }
     if (isNew) {
-      prune(fingerprints, offered);
+      prune(known, offered);
       this.#save(serverName);
     }
-    return kept;
+    return tools.filter(({ name }) => offered.get(name) === true);
   }
 
-  /** True for a tool that nobody has accepted as it is now. */
+  /** True for a changed tool that nobody has accepted. */
   isChanged(serverName: string, toolName: string): boolean {
     return this.#pending.size > 0 && this.#pending.has(keyOf(serverName, toolName));
   }
 
-  /** The tools that nobody has accepted as they are now. */
+  /** The changed tools that nobody has accepted. */
   changes(): ToolChange[] {
-    const differ = new Differ();
-    return [...this.#pending.values()].map((pending) => describe(pending, differ));
+    return [...this.#pending.values()].map(changeOf);
   }
 
-  /** Takes tools as they are now. @param toolNames - Default: all of the server. */
+  /** Accepts changed tools as they are now. @param toolNames - Default: all of the server. */
   accept(serverName: string, toolNames?: readonly string[]): void {
     const accepted = [...this.#pending].filter(
       ([, pending]) => pending.serverName === serverName && (toolNames === undefined || toolNames.includes(pending.toolName)),
     );
+    if (accepted.length === 0) return;
     for (const [key, { toolName, now }] of accepted) {
       this.#servers.get(serverName)!.set(toolName, now);
       this.#pending.delete(key);
     }
-    if (accepted.length === 0) return;
     this.#version += 1;
     this.#save(serverName);
   }
 
-  /** Waits for what is being kept. Never rejects. */
+  /** Waits until everything is kept. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
   }
 
-  /** `"new"`: to be kept as it is now. */
+  /** `"new"`: its fingerprint is to be kept. */
   #compare(
     serverName: string,
     toolName: string,
     before: Fingerprint | undefined,
     now: Fingerprint,
-    differ: Differ,
   ): "same" | "new" | "changed" | "withheld" {
     const key = keyOf(serverName, toolName);
     if (before?.digest === now.digest) {
       if (this.#pending.delete(key)) this.#version += 1;
       return "same";
     }
-    const { settings, isHeard, onChange } = this.#parts;
-    const isKnown = before !== undefined || !this.#read.has(serverName);
-    if (!isKnown) return "new";
-    const isTold = this.#pending.get(key)?.now.digest === now.digest;
+    if (before === undefined && this.#read.has(serverName)) return "new";
     const pending: Pending = { serverName, toolName, before, now };
-    if (settings.onChange !== "note") {
-      this.#pending.set(key, pending);
-      this.#version += 1;
-    }
-    if (!isTold && before !== undefined && isHeard()) onChange(describe(pending, differ));
-    if (settings.onChange === "note") return "new";
-    return settings.onChange === "deny" ? "withheld" : "changed";
+    const isTold = this.#pending.get(key)?.now.digest === now.digest;
+    if (!isTold && before !== undefined && this.#events.has("toolChanged")) this.#events.emit("toolChanged", changeOf(pending));
+    if (this.#onChange === "note") return "new";
+    this.#pending.set(key, pending);
+    this.#version += 1;
+    return this.#onChange === "deny" ? "withheld" : "changed";
   }
 
   async #load(serverName: string): Promise<void> {
-    const { store, onFailed } = this.#parts;
-    if (store === undefined) {
-      this.#read.add(serverName);
-      return;
-    }
     try {
-      const [stored] = await rejectAfter(store.mget([storeKey(serverName)]), STORE_WAIT_MS, "toolFingerprints.store");
-      this.#servers.set(serverName, readFingerprints(stored));
+      const stored = this.#store?.mget([storeKey(serverName)]) ?? Promise.resolve([undefined]);
+      const [kept] = await rejectAfter(stored, STORE_WAIT_MS, "toolFingerprints.store");
+      if (this.#store !== undefined) this.#servers.set(serverName, readFingerprints(kept));
       this.#read.add(serverName);
     } catch (error) {
-      onFailed(error);
+      this.#warn(error);
     }
   }
 
   #save(serverName: string): void {
-    const { store, onFailed } = this.#parts;
+    const store = this.#store;
     if (store === undefined || !this.#read.has(serverName)) return;
     const entry: [string, unknown] = [storeKey(serverName), { v: 1, tools: [...this.#servers.get(serverName)!] }];
     const writing = Promise.resolve()
       .then(() => store.mset([entry]))
-      .catch(onFailed)
+      .catch((error: unknown) => this.#warn(error))
       .finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
   }
+
+  #warn(error: unknown): void {
+    this.#events.warn("TOOL_FINGERPRINTS_FAILED", `The store of tool fingerprints failed: ${messageOf(error)}`);
+  }
 }
 
-/** A tool as it is kept; `undefined` for one that is too deep to be written, and cannot be told from another. */
-function fingerprintOf(tool: RawTool): Fingerprint | undefined {
+/** The fingerprint of a tool; `undefined` for one that is too deep to be written, and cannot be told from another. */
+function fingerprintOf(tool: RawTool | undefined): Fingerprint | undefined {
+  if (tool === undefined) return undefined;
+  const { title = "", description, inputSchema, annotations } = tool;
   try {
-    const texts = toolTexts(tool);
-    return { digest: digest(JSON.stringify(texts), 32), texts: keptTexts(texts) };
+    const texts = { title, description, arguments: json(inputSchema), annotations: json(annotations) };
+    return { digest: digest(JSON.stringify(texts), 32), texts: mapTexts((field) => detached(texts[field])) };
   } catch {
     return undefined;
   }
 }
 
-/** Forgets tools that are not listed any more when they are many, the newest first: a flood of names drives out itself. */
-function prune(fingerprints: Map<string, Fingerprint>, listed: ReadonlyMap<string, unknown>): void {
-  let tooMany = fingerprints.size - listed.size - MAX_FORMER;
-  for (const toolName of [...fingerprints.keys()].reverse()) {
+/** Whatever the order of keys. @throws for what is too deep to be written. */
+function json(value: unknown): string {
+  return value === undefined ? "" : (stringify(value) ?? "");
+}
+
+/** The head of a text; a part of a long one would keep all of it in memory. */
+function detached(text: string): string {
+  return text.length <= MAX_PART_CHARS ? text : Buffer.from(cut(text, MAX_PART_CHARS), "utf16le").toString("utf16le");
+}
+
+function mapTexts(textOf: (field: ToolField) => string): ToolTexts {
+  return Object.fromEntries(FIELDS.map((field) => [field, textOf(field)])) as ToolTexts;
+}
+
+/** Forgets unlisted tools when they are many, the newest first: a flood of names drives out itself. */
+function prune(known: Map<string, Fingerprint>, listed: ReadonlyMap<string, unknown>): void {
+  let tooMany = known.size - listed.size - MAX_FORMER;
+  for (const toolName of [...known.keys()].reverse()) {
     if (tooMany <= 0) return;
     if (listed.has(toolName)) continue;
-    fingerprints.delete(toolName);
+    known.delete(toolName);
     tooMany -= 1;
   }
 }
 
-function describe({ serverName, toolName, before, now }: Pending, differ: Differ): ToolChange {
-  if (before !== undefined) return changeOf(serverName, toolName, before.texts, now.texts, differ);
-  return { ...changeOf(serverName, toolName, NOTHING, now.texts, differ), diff: "(What was seen first could not be read.)" };
-}
-
-function changeOf(serverName: string, toolName: string, before: ToolTexts, now: ToolTexts, differ: Differ): ToolChange {
-  return { serverName, toolName, fields: changedFields(before, now), diff: differ.describe(before, now) };
+function changeOf({ serverName, toolName, before, now }: Pending): ToolChange {
+  const old = before?.texts ?? NOTHING;
+  const fields = FIELDS.filter((field) => old[field] !== now.texts[field]);
+  return { serverName, toolName, fields, before: old, after: now.texts };
 }
 
 function keyOf(serverName: string, toolName: string): string {
@@ -261,29 +261,15 @@ function storeKey(serverName: string): string {
   return `mcp-tool-fingerprints:${serverName}`;
 }
 
-/** Reads what was stored, which may be of another version or by another hand. */
+/** Reads stored fingerprints, which may be of another version or by another hand. */
 function readFingerprints(stored: unknown): Map<string, Fingerprint> {
   const tools: unknown = isRecord(stored) && stored["v"] === 1 ? stored["tools"] : undefined;
-  const entries = (Array.isArray(tools) ? (tools as unknown[]) : []).flatMap((entry): [string, Fingerprint][] => {
-    const [toolName, fingerprint] = Array.isArray(entry) ? (entry as unknown[]) : [];
-    if (typeof toolName !== "string" || !isRecord(fingerprint) || typeof fingerprint["digest"] !== "string") return [];
-    const texts = isRecord(fingerprint["texts"]) ? fingerprint["texts"] : {};
-    const text = (field: ToolField): string => (typeof texts[field] === "string" ? texts[field] : "");
-    const { digest: kept } = fingerprint as { readonly digest: string };
-    return [
-      [
-        toolName,
-        {
-          digest: kept,
-          texts: {
-            title: text("title"),
-            description: text("description"),
-            arguments: text("arguments"),
-            annotations: text("annotations"),
-          },
-        },
-      ],
-    ];
-  });
-  return new Map(entries);
+  const known = new Map<string, Fingerprint>();
+  for (const entry of Array.isArray(tools) ? (tools as unknown[]) : []) {
+    const [toolName, kept] = Array.isArray(entry) ? (entry as unknown[]) : [];
+    if (typeof toolName !== "string" || !isRecord(kept) || typeof kept["digest"] !== "string") continue;
+    const texts = isRecord(kept["texts"]) ? kept["texts"] : {};
+    known.set(toolName, { digest: kept["digest"], texts: mapTexts((field) => String(texts[field] ?? "")) });
+  }
+  return known;
 }

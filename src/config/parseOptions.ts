@@ -18,32 +18,52 @@ export function parseOptions<Schema extends z.ZodType>(schema: Schema, value: un
 }
 
 function describeIssue(issue: z.core.$ZodIssue, root: unknown, schema: z.ZodType): string {
-  const at = issue.path.map(String).join(".");
+  const place = issue.path.map(String).join(".");
   if (issue.code === "unrecognized_keys") {
-    const known = knownKeys(schema, issue.path);
     return issue.keys
-      .map((key) => {
-        const guess = nearest(key, known);
-        return `unknown option "${at === "" ? key : `${at}.${key}`}"${guess === undefined ? "" : `, did you mean "${guess}"?`}`;
-      })
+      .map((key) => `unknown option "${place === "" ? key : `${place}.${key}`}"${hintFor(key, issue.path, schema)}`)
       .join("; ");
   }
   if (issue.code === "invalid_union") {
     const branches = issue.errors.flat().map((inner) => inner.message.replace(/^Invalid \w+: expected /, ""));
-    return `"${at}" is ${showAt(root, issue.path)}, expected ${[...new Set(branches)].join(" or ")}`;
+    return `"${place}" is ${showAt(root, issue.path)}, expected ${[...new Set(branches)].join(" or ")}`;
   }
-  return `"${at}" is ${showAt(root, issue.path)}: ${issue.message}`;
+  return `"${place}" is ${showAt(root, issue.path)}: ${issue.message}`;
 }
 
-/** Keys that are allowed at a path: follows objects and records. */
-function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+/** Where a misplaced option belongs, or the known name that a misspelt one was probably meant to be. */
+function hintFor(key: string, path: readonly PropertyKey[], schema: z.ZodType): string {
+  const places = optionPlaces(schema);
+  const place = places.find((known) => known.split(".").at(-1) === key);
+  if (place !== undefined) return place.includes(".") ? `: write it as "${place}"` : ": write it beside the groups, not in one";
+  const guess = nearest(key, Object.keys(shapeOf(unwrap(at(schema, path))) ?? {}));
+  if (guess !== undefined) return `, did you mean "${guess}"?`;
+  const far = nearest(
+    key,
+    places.map((known) => known.split(".").at(-1)!),
+  );
+  return far === undefined ? "" : `, did you mean "${places.find((known) => known.split(".").at(-1) === far)!}"?`;
+}
+
+/** Every option by its place: `startup`, `timeouts.connectTimeoutMs`, `mcpServers.<name>.command`. */
+function optionPlaces(schema: unknown): string[] {
+  return Object.entries(shapeOf(unwrap(schema)) ?? {}).flatMap(([key, value]) => {
+    const inner = unwrap(value) as { readonly valueType?: unknown };
+    const group = Object.keys(shapeOf(inner) ?? {}).map((name) => `${key}.${name}`);
+    const record = Object.keys(shapeOf(unwrap(inner?.valueType)) ?? {}).map((name) => `${key}.<name>.${name}`);
+    return [key, ...group, ...record];
+  });
+}
+
+/** The schema at a path: follows objects and records. */
+function at(schema: z.ZodType, path: readonly PropertyKey[]): unknown {
   let current: unknown = schema;
   for (const key of path) {
     current = unwrap(current);
     const shape = shapeOf(current);
     current = shape === undefined ? (current as { valueType?: unknown }).valueType : shape[String(key)];
   }
-  return Object.keys(shapeOf(unwrap(current)) ?? {});
+  return current;
 }
 
 function unwrap(schema: unknown): unknown {

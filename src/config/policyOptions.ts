@@ -67,18 +67,28 @@ export type PolicyFunction = (request: PolicyRequest, context: McpRunContext) =>
 const policyFunction = z.custom<PolicyFunction>((value) => typeof value === "function", "a function");
 const permissions = z.array(z.string().min(1));
 
-const rulesSchema = z.strictObject({
+/** Rules of a policy. The order in a list does not matter: `deny` beats `ask` beats `allow`. */
+export interface PolicyRules {
   /** Permissions that are refused. Beats `ask` and `allow`. */
-  deny: permissions.optional(),
+  readonly deny?: string[] | undefined;
   /** Permissions a person is asked for. Beats `allow`. */
-  ask: permissions.optional(),
+  readonly ask?: string[] | undefined;
   /** Permissions that are granted where `default` is not `"allow"`. */
+  readonly allow?: string[] | undefined;
+  /** The decision when no rule matches. @default "allow" */
+  readonly default?: DecisionKind | undefined;
+  /** Decides as well; the most restrictive decision wins. */
+  readonly decide?: PolicyFunction | undefined;
+  /** What `policy` events hold of arguments: a digest, or all. @default "digest" */
+  readonly audit?: "digest" | "arguments" | undefined;
+}
+
+const rulesSchema = z.strictObject({
+  deny: permissions.optional(),
+  ask: permissions.optional(),
   allow: permissions.optional(),
-  /** What holds when no rule matches. Default `"allow"`. */
   default: z.enum(DECISIONS).optional(),
-  /** Decides as well; the most restrictive answer holds. */
   decide: policyFunction.optional(),
-  /** What `policy` events hold of arguments: a digest, or all. Default `"digest"`. */
   audit: z.enum(["digest", "arguments"]).optional(),
 });
 
@@ -93,44 +103,91 @@ export const policySchema = z.union([rulesSchema, policyFunction]);
  * in a list does not matter: `deny` beats `ask` beats `allow`, and when nothing matches `default` holds. With tiers and
  * functions the most restrictive answer holds.
  */
-export type PolicyOptions = z.input<typeof policySchema>;
-
-/** The rules of a policy, written as an object. */
-export type PolicyRules = z.output<typeof rulesSchema>;
+export type PolicyOptions = PolicyRules | PolicyFunction;
 
 const tierOrDecision = z.enum([...TIERS, ...DECISIONS]);
 
-const overrideSchema = z.union([
-  tierOrDecision,
-  z.strictObject({
-    /** A tier or a decision in place of the server's `permission`. */
-    permission: tierOrDecision.optional(),
-    /** What the tools do, whatever their annotations say. */
-    class: z.enum(CLASSES).optional(),
-    /** The tools are invisible unless `context.scopes` holds all of these. */
-    scopes: z.array(z.string().min(1)).optional(),
-  }),
-]);
-
-/** What holds for some tools of a server in place of the server's `permission`. */
-export type ToolOverride = z.input<typeof overrideSchema>;
-
-/** Tier of all servers or of one. */
-export const tierSchema = z.enum(TIERS);
+/** What holds for some tools of a server in place of its tier: a tier, a decision, or more than that. */
+export type ToolOverride =
+  | PolicyTier
+  | DecisionKind
+  | {
+      /** A tier or a decision in place of the server's `tier`. */
+      readonly tier?: PolicyTier | DecisionKind | undefined;
+      /** What the tools do, whatever their annotations say. */
+      readonly class?: ToolClass | undefined;
+      /** The tools are invisible unless `context.scopes` holds all of these. */
+      readonly scopes?: string[] | undefined;
+    };
 
 /** Options of a server entry that say who may do what with it. */
+export interface ServerPolicyOptions {
+  /** What the server's tools may do: `"open"`, `"cautious"`, `"strict"` or `"readonly"`. @default that of the hub, else "open" */
+  readonly tier?: PolicyTier | undefined;
+  /** Exceptions by globs on raw tool names: a tier, a decision, or `{ tier, class, scopes }`. Only they loosen a tier. An exact name beats globs; of several globs the most restrictive holds. */
+  readonly overrides?: Record<string, ToolOverride> | undefined;
+  /** Whether the server's own hints (`readOnlyHint`, `destructiveHint`) tell what its tools do. @default false */
+  readonly trustAnnotations?: boolean | undefined;
+  /** The server is invisible unless `context.scopes` holds all of these. @default none */
+  readonly scopes?: string[] | undefined;
+  /** Globs: the server is invisible unless `context.workspace` matches one. @default visible in all */
+  readonly workspaces?: string[] | undefined;
+}
+
+/** Checks a {@link PolicyTier}. */
+export const tierSchema = z.enum(TIERS);
+
+const namesSchema = z.array(z.string().min(1));
+
+/** Checks {@link ServerPolicyOptions}. */
 export const serverPolicyShape = {
-  /** What the server's tools may do. Default: that of the hub, else `"open"`. */
-  permission: tierSchema.optional(),
-  /**
-   * Exceptions by globs on raw tool names: a tier, a decision, or `{ permission, class, scopes }`. Only they loosen a
-   * tier. An exact name beats globs; of several globs the most restrictive holds.
-   */
-  overrides: z.record(z.string().min(1), overrideSchema).optional(),
-  /** Whether the server's own hints (`readOnlyHint`, `destructiveHint`) tell what its tools do. Default false. */
+  tier: tierSchema.optional(),
+  overrides: z
+    .record(
+      z.string().min(1),
+      z.union([
+        tierOrDecision,
+        z.strictObject({
+          tier: tierOrDecision.optional(),
+          class: z.enum(CLASSES).optional(),
+          scopes: namesSchema.optional(),
+        }),
+      ]),
+    )
+    .optional(),
   trustAnnotations: z.boolean().optional(),
-  /** The server is invisible unless `context.scopes` holds all of these. */
-  scopes: z.array(z.string().min(1)).optional(),
-  /** Globs: the server is invisible unless `context.workspace` matches one. */
-  workspaces: z.array(z.string().min(1)).optional(),
+  scopes: namesSchema.optional(),
+  workspaces: namesSchema.optional(),
 };
+
+/** Who may do what with one server: complete settings. */
+export interface ServerPolicySettings {
+  readonly tier: PolicyTier;
+  readonly overrides: Readonly<Record<string, ToolOverride>>;
+  readonly trustAnnotations: boolean;
+  /** All of these are needed. */
+  readonly scopes: readonly string[];
+  /** One of these is needed, when there are any. */
+  readonly workspaces: readonly string[] | undefined;
+}
+
+type PolicyInput = { readonly [Key in keyof typeof serverPolicyShape]?: z.output<(typeof serverPolicyShape)[Key]> };
+
+/** Completes what a server entry says with what the hub says. */
+export function serverPolicySettings(entry: PolicyInput, hubTier: PolicyTier | undefined): ServerPolicySettings {
+  const { tier = hubTier ?? "open", overrides = {}, trustAnnotations = false, scopes = [], workspaces } = entry;
+  return { tier, overrides, trustAnnotations, scopes, workspaces };
+}
+
+/** True when anything was written that can ask or deny: only then do agents get the hook that asks. */
+export function canAsk(
+  hub: {
+    readonly policy?: unknown;
+    readonly tier?: unknown;
+    readonly security?: { readonly toolFingerprints?: { readonly onChange?: unknown } | undefined } | undefined;
+  },
+  entries: Iterable<PolicyInput | undefined>,
+): boolean {
+  if (hub.policy !== undefined || hub.tier !== undefined || hub.security?.toolFingerprints?.onChange === "ask") return true;
+  return [...entries].some((entry) => entry?.tier !== undefined || entry?.overrides !== undefined);
+}

@@ -7,6 +7,7 @@ import * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
 import { keptStoreSchema, type KeptStore } from "./store.js";
+import { environmentResolver, type SecretResolver } from "./variables.js";
 
 /** An address of a name. */
 export interface ResolvedAddress {
@@ -17,69 +18,20 @@ export interface ResolvedAddress {
 /** Resolves a name to all of its addresses. */
 export type HostLookup = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
-const guardMode = z.enum(["checked", "pinned", "off"]);
-
-/** Which URLs are followed; see `docs/security.md`. */
-export const urlGuardSchema = z.union([
-  guardMode,
-  z.strictObject({
-    /** `"pinned"`: the connection goes to the very address that was checked. `"off"`: nothing is checked. Default `"checked"`. */
-    mode: guardMode.optional(),
-    /**
-     * Hosts that may be local: names (`"mcp"`, `"*.internal.example"`), addresses, ranges (`"10.1.0.0/16"`). Default: none.
-     */
-    allowHosts: z.array(z.string().min(1)).optional(),
-    /** `"refuse"`: local addresses are refused also when they stand in the configuration. Default `"allow"`. */
-    literals: z.enum(["allow", "refuse"]).optional(),
-    /** Resolves names. Default: as the system does. */
-    lookup: z.custom<HostLookup>((value) => typeof value === "function", "a function").optional(),
-  }),
-]);
-
-/** Kinds of transports that a configuration may have. */
-export const transportsSchema = z.array(z.enum(["stdio", "http", "sse", "websocket"]));
-
-/** Which URLs are followed. */
-export interface UrlGuardSettings {
-  readonly mode: "checked" | "pinned" | "off";
-  readonly allowHosts: readonly string[];
-  readonly literals: "allow" | "refuse";
-  readonly lookup: HostLookup;
-}
-
-const systemLookup: HostLookup = async (hostname) => (await lookup(hostname, { all: true })) as ResolvedAddress[];
+/** Which URLs are followed: `"off"` checks nothing; see `docs/security.md`. */
+export type UrlGuardOptions =
+  | "off"
+  | {
+      /** Hosts that may be local: names (`"mcp"`, `"*.internal.example"`), addresses, ranges (`"10.1.0.0/16"`). @default none */
+      readonly allowHosts?: string[] | undefined;
+      /** `"refuse"`: local addresses are refused also when they stand in the configuration. @default "allow" */
+      readonly literals?: "allow" | "refuse" | undefined;
+      /** Resolves names. @default as the system does */
+      readonly lookup?: HostLookup | undefined;
+    };
 
 /**
- * The option `urlGuard` with its defaults.
- *
- * @throws {McpConfigError} for a host that cannot be read.
- */
-export function urlGuardSettings(option: z.output<typeof urlGuardSchema> | undefined): UrlGuardSettings {
-  const given = typeof option === "string" ? { mode: option } : (option ?? {});
-  const { mode = "checked", allowHosts = [], literals = "allow", lookup: own = systemLookup } = given;
-  return { mode, allowHosts: allowHosts.map(readHost), literals, lookup: own };
-}
-
-/** A host as it is compared: a name in small letters and as URLs have it, an address without brackets, a range. */
-function readHost(written: string): string {
-  const refuse = (fix: string): never => {
-    throw new McpConfigError(`"urlGuard.allowHosts" has "${written}", which matches nothing: ${fix}.`);
-  };
-  const lower = written.trim().toLowerCase();
-  const host = lower.replace(/\.$/, "").replace(/^\[(.*)\](?=\/|$)/, "$1");
-  if (/^[*.]+$/.test(host)) return "*";
-  if (host.includes("://")) refuse("write the host alone");
-  if (host.includes("/")) return ipaddr.isValidCIDR(host) ? host : refuse("a range looks like 10.1.0.0/16");
-  if (isIP(host) !== 0) return host;
-  if (/^[\d.*-]+$/.test(host) || /^[\da-f]*:[\da-f:*]*\*/.test(host)) refuse("of addresses, write a range such as 10.0.0.0/8");
-  if (host.includes(":")) refuse("write the host without its port");
-  if (host.startsWith(".")) refuse(`for all names below it, write *${host}`);
-  if (/[*?{]/.test(host)) return host;
-  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : refuse("it is no name of a host");
-}
-
-/**
- * A program that wants to be started, for a person to read: one line each, characters that cannot be seen are written out.
+ * A program that is about to be started, for a person to read: one line each, with invisible characters written out.
  * Variables that were filled in are masked, and plain words joined to a flag that says that it is secret.
  */
 export interface ConsentRequest {
@@ -105,15 +57,87 @@ export type ConsentStore = KeptStore;
 /** Asks a person whether a program may be started. */
 export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
 
-/** Whether stdio servers have to be approved by a person before they are started first; see `docs/security.md`. */
-export const consentSchema = z.strictObject({
+/** Whether stdio servers have to be approved by a person before they are started first. */
+export interface ConsentOptions {
   /** Where approvals are kept: the path of a file, or a LangChain store. Whoever can write to it can approve. */
-  store: keptStoreSchema,
-  /** The folder that approvals are for. Default: the working directory of this process. */
-  workspace: z.string().min(1).optional(),
-  /** Asks a person. Default: an agent asks by an interrupt when its run begins, or by its `onAsk`. */
-  onConsent: z.custom<OnConsent>((value) => typeof value === "function", "a function").optional(),
+  readonly store: ConsentStore | string;
+  /** The folder that approvals are for. @default the working directory of this process */
+  readonly workspace?: string | undefined;
+  /** Asks a person. @default an agent asks by an interrupt when its run begins, or by its `onAsk` */
+  readonly onConsent?: OnConsent | undefined;
+}
+
+/** How tools are compared with what they were when first seen. */
+export interface ToolFingerprintOptions {
+  /** Where fingerprints are kept: the path of a file, or a LangChain store. @default in this process */
+  readonly store?: KeptStore | string | undefined;
+  /** A changed tool: `"note"` emits `toolChanged`. `"ask"` asks a person at each call as well, until one is approved or `hub.acceptTools(…)`. `"deny"` withholds it until `hub.acceptTools(…)`. @default "note" */
+  readonly onChange?: "note" | "ask" | "deny" | undefined;
+}
+
+/** Security options of a wrapped client: its owner starts programs and opens URLs. */
+export interface WrapSecurityOptions {
+  /** Which URLs are warned about: the client's owner opens them. */
+  readonly urlGuard?: UrlGuardOptions | undefined;
+  /** What happens with tools that change. */
+  readonly toolFingerprints?: ToolFingerprintOptions | undefined;
+}
+
+/** Which programs and URLs are trusted, where secrets come from, what happens with tools that change. */
+export interface SecurityOptions extends WrapSecurityOptions {
+  /** Which URLs are followed. @default local and private ones only where you wrote them yourself */
+  readonly urlGuard?: UrlGuardOptions | undefined;
+  /** Kinds of transports that a configuration may name. What is made in code (`createTransport`, `client`) is not affected. @default all */
+  readonly transports?: ("stdio" | "http" | "sse" | "websocket")[] | undefined;
+  /** Whether a person has to approve a stdio server before it is started first. @default nobody is asked */
+  readonly consent?: ConsentOptions | undefined;
+  /** Looks up the `NAME` of a `${NAME}`; `undefined` means that it is not known. @default the environment */
+  readonly secretResolver?: SecretResolver | undefined;
+}
+
+function aFunction<Type>() {
+  return z.custom<Type>((value) => typeof value === "function", "a function");
+}
+
+const wrapSecurityShape = {
+  urlGuard: z
+    .union([
+      z.literal("off"),
+      z.strictObject({
+        allowHosts: z.array(z.string().min(1)).optional(),
+        literals: z.enum(["allow", "refuse"]).optional(),
+        lookup: aFunction<HostLookup>().optional(),
+      }),
+    ])
+    .optional(),
+  toolFingerprints: z
+    .strictObject({ store: keptStoreSchema.optional(), onChange: z.enum(["note", "ask", "deny"]).optional() })
+    .optional(),
+};
+
+/** Checks {@link WrapSecurityOptions}. */
+export const wrapSecuritySchema = z.strictObject(wrapSecurityShape);
+
+/** Checks {@link SecurityOptions}. */
+export const securitySchema = z.strictObject({
+  ...wrapSecurityShape,
+  transports: z.array(z.enum(["stdio", "http", "sse", "websocket"])).optional(),
+  consent: z
+    .strictObject({
+      store: keptStoreSchema,
+      workspace: z.string().min(1).optional(),
+      onConsent: aFunction<OnConsent>().optional(),
+    })
+    .optional(),
+  secretResolver: aFunction<SecretResolver>().optional(),
 });
+
+/** Which URLs are followed; `undefined`: all. */
+export interface UrlGuardSettings {
+  readonly allowHosts: readonly string[];
+  readonly literals: "allow" | "refuse";
+  readonly lookup: HostLookup;
+}
 
 /** How stdio servers are approved. */
 export interface ConsentSettings {
@@ -123,30 +147,52 @@ export interface ConsentSettings {
   readonly onConsent: OnConsent | undefined;
 }
 
-/** The option `consent` with its defaults. */
-export function consentSettings(option: z.output<typeof consentSchema> | undefined): ConsentSettings | undefined {
-  if (option === undefined) return undefined;
-  return { store: option.store, workspace: resolve(option.workspace ?? "."), onConsent: option.onConsent };
+/** Security options with their defaults. */
+export interface SecuritySettings {
+  /** `undefined`: URLs are not checked. */
+  readonly urlGuard: UrlGuardSettings | undefined;
+  readonly toolFingerprints: { readonly store: KeptStore | string | undefined; readonly onChange: "note" | "ask" | "deny" };
+  /** `undefined`: programs are started unasked. */
+  readonly consent: ConsentSettings | undefined;
+  readonly secretResolver: SecretResolver;
 }
 
-/** What happens with a tool that is not what it was when it was seen first; see `docs/security.md`. */
-export const toolFingerprintsSchema = z.strictObject({
-  /** Where the tools are kept as they were seen first: the path of a file, or a LangChain store. Default: in this process. */
-  store: keptStoreSchema.optional(),
-  /**
-   * `"note"`: the event `toolChanged`. `"ask"`: besides, each call is asked until a person approves one, or
-   * `hub.acceptTools(…)`. `"deny"`: the tool is withheld until `hub.acceptTools(…)`. Default `"note"`.
-   */
-  onChange: z.enum(["note", "ask", "deny"]).optional(),
-});
+const systemLookup: HostLookup = async (hostname) => (await lookup(hostname, { all: true })) as ResolvedAddress[];
 
-/** What happens with tools that changed. */
-export interface ToolFingerprintSettings {
-  readonly store: KeptStore | string | undefined;
-  readonly onChange: "note" | "ask" | "deny";
+/**
+ * The option group `security` with its defaults.
+ *
+ * @throws {McpConfigError} for a host that cannot be read.
+ */
+export function securitySettings(options: z.output<typeof securitySchema> = {}): SecuritySettings {
+  const { urlGuard = {}, toolFingerprints, consent, secretResolver = environmentResolver } = options;
+  const { allowHosts = [], literals = "allow", lookup: own = systemLookup } = urlGuard === "off" ? {} : urlGuard;
+  return {
+    urlGuard: urlGuard === "off" ? undefined : { allowHosts: allowHosts.map(readHost), literals, lookup: own },
+    toolFingerprints: { store: toolFingerprints?.store, onChange: toolFingerprints?.onChange ?? "note" },
+    consent: consent && {
+      store: consent.store,
+      workspace: resolve(consent.workspace ?? "."),
+      onConsent: consent.onConsent,
+    },
+    secretResolver,
+  };
 }
 
-/** The option `toolFingerprints` with its defaults. */
-export function toolFingerprintSettings(option: z.output<typeof toolFingerprintsSchema> | undefined): ToolFingerprintSettings {
-  return { store: option?.store, onChange: option?.onChange ?? "note" };
+/** A host as it is compared: a name in lower case and as URLs have it, an address without brackets, a range. */
+function readHost(written: string): string {
+  const refuse = (fix: string): never => {
+    throw new McpConfigError(`"security.urlGuard.allowHosts" has "${written}", which matches nothing: ${fix}.`);
+  };
+  const lower = written.trim().toLowerCase();
+  const host = lower.replace(/\.$/, "").replace(/^\[(.*)\](?=\/|$)/, "$1");
+  if (/^[*.]+$/.test(host)) return "*";
+  if (host.includes("://")) refuse("write the host alone");
+  if (host.includes("/")) return ipaddr.isValidCIDR(host) ? host : refuse("a range looks like 10.1.0.0/16");
+  if (isIP(host) !== 0) return host;
+  if (/^[\d.*-]+$/.test(host) || /^[\da-f]*:[\da-f:*]*\*/.test(host)) refuse("of addresses, write a range such as 10.0.0.0/8");
+  if (host.includes(":")) refuse("write the host without its port");
+  if (host.startsWith(".")) refuse(`for all names below it, write *${host}`);
+  if (/[*?{]/.test(host)) return host;
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : refuse("it is not the name of a host");
 }

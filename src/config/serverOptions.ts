@@ -4,150 +4,166 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
 
 import { globsSchema } from "../text/globs.js";
-import { serverPolicyShape } from "./policyOptions.js";
-
-const positiveMs = z.number().int().positive();
-const positiveCount = z.number().int().positive();
+import { positiveCount, positiveMs } from "./budgetOptions.js";
+import { serverPolicyShape, type ServerPolicyOptions } from "./policyOptions.js";
 
 const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse", "websocket", "ws"]);
 
-const attempts = z.strictObject({
-  /** Whether the server is opened again by itself after its connection was lost. */
-  enabled: z.boolean().optional(),
-  /** Waits between attempts; the first attempt is made at once. Default 5. */
-  maxAttempts: positiveCount.optional(),
-  /** Milliseconds of the first wait; each further one is twice as long, up to 30 s. Default 1,000. */
-  delayMs: positiveMs.optional(),
-});
+/** Whether and how often a lost connection is opened again. */
+export interface ReconnectOptions {
+  /** Whether the server is opened again by itself. */
+  readonly enabled?: boolean | undefined;
+  /** Waits between attempts; the first attempt is made at once. @default 5 */
+  readonly maxAttempts?: number | undefined;
+  /** Milliseconds of the first wait; each further one is twice as long, up to 30 s. @default 1_000 */
+  readonly delayMs?: number | undefined;
+}
+
+/** Settings of one server in `McpHub.wrap(client, { servers })`: all of {@link McpServerEntry} but how it is reached. */
+export interface WrappedServerEntry extends ServerPolicyOptions {
+  /** `false`: the server is not opened, its state is `disabled`. @default true */
+  readonly enabled?: boolean | undefined;
+  /** What the server is for, in a line. Shown in the listing and searched. */
+  readonly description?: string | undefined;
+  /** A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name. */
+  readonly category?: string | undefined;
+  /** Free labels, passed on in tool metadata and searched. */
+  readonly tags?: string[] | undefined;
+  /** More words by which the server's tools are found. */
+  readonly keywords?: string[] | undefined;
+  /** More words for single tools, by globs on raw names: `{ "create_*": ["open", "file"] }`. */
+  readonly toolKeywords?: Record<string, string[]> | undefined;
+  /** Your own data, passed on unread as `serverMetadata` of the metadata of its tools. */
+  readonly metadata?: Record<string, unknown> | undefined;
+  /** `true`: the tools are deferred. `false`: they are bound in every model call. @default decided by `limits.autoDeferChars` */
+  readonly defer?: boolean | undefined;
+  /** Globs on raw tool names that are bound in every model call even when the server is deferred. @default none */
+  readonly alwaysLoad?: string[] | undefined;
+  /** Globs on raw tool names; only matching tools are offered. @default all */
+  readonly toolFilter?: string[] | undefined;
+  /** Globs on raw tool names that are not offered; beats `toolFilter`. @default none */
+  readonly toolDeny?: string[] | undefined;
+  /** Milliseconds for handshake and first tool list together. @default that of the hub */
+  readonly connectTimeoutMs?: number | undefined;
+  /** Milliseconds for one request that is not a tool call. @default that of the hub */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Milliseconds a tool call may stay silent; each progress notification starts the time again. @default that of the hub */
+  readonly toolTimeoutMs?: number | undefined;
+  /** Milliseconds after which a tool call ends whatever progress it reports. @default that of the hub */
+  readonly maxToolTimeoutMs?: number | undefined;
+  /** Tool calls in flight to this server; further ones wait. @default that of the hub */
+  readonly maxConcurrentCalls?: number | undefined;
+  /** Characters of one result that reach the model. @default that of the hub */
+  readonly maxResultChars?: number | undefined;
+  /** Globs on raw names of tools that may run twice: a call whose connection was lost is made again. @default none */
+  readonly idempotent?: string[] | undefined;
+}
 
 /**
  * One entry of `mcpServers`: how a server is reached and how its tools are offered.
  *
- * Exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport`
- * and `client` is given. Every option of
- * a server entry of `MultiServerMCPClient` is accepted; `docs/migrating.md` says what each does here. `${NAME}` and
- * `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in when the server is opened.
+ * Give exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport`
+ * and `client`. `${NAME}` and `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in when
+ * the server is opened.
  */
-export const serverEntrySchema = z.strictObject({
-  /** How to reach the server. Default: `stdio` with `command`; `http` (then SSE, see `automaticSSEFallback`) with `url`. */
-  transport: transportName.optional(),
+export interface McpServerEntry extends WrappedServerEntry {
+  /** How to reach the server. @default `"stdio"` with `command`; `"http"`, then SSE, with `url` */
+  readonly transport?: z.input<typeof transportName> | undefined;
   /** Same as `transport`, as some configuration files call it. */
-  type: transportName.optional(),
-
+  readonly type?: z.input<typeof transportName> | undefined;
   /** The program to start. */
-  command: z.string().min(1).optional(),
-  /** Its arguments. Default: none. */
-  args: z.array(z.string()).optional(),
+  readonly command?: string | undefined;
+  /** Its arguments. @default none */
+  readonly args?: string[] | undefined;
   /** Environment variables added to the small default environment (HOME, PATH, SHELL, TERM, USER, LOGNAME). */
-  env: z.record(z.string(), z.string()).optional(),
-  /** Names of variables of this process that the child also gets. Default: none. */
-  inheritEnv: z.array(z.string()).optional(),
-  /** Working directory of the child. Default: that of this process. */
-  cwd: z.string().optional(),
-  /** Accepted and without effect: MCP messages are UTF-8. */
-  encoding: z.string().optional(),
-  /** The child's stderr is always read and its tail kept for errors; `"inherit"` also copies it to this process's stderr. */
-  stderr: z.enum(["inherit", "pipe", "ignore", "overlapped"]).optional(),
-  /** Whether and how often a child that ended is started again by itself. Default: it is not. */
-  restart: attempts.optional(),
-
-  /** Where a remote server is. `http:` or `https:`; `ws:` or `wss:` for WebSocket. */
-  url: z.string().min(1).optional(),
+  readonly env?: Record<string, string> | undefined;
+  /** Names of variables of this process that the child gets as well. @default none */
+  readonly inheritEnv?: string[] | undefined;
+  /** Working directory of the child. @default that of this process */
+  readonly cwd?: string | undefined;
+  /** Accepted without effect: MCP messages are UTF-8. */
+  readonly encoding?: string | undefined;
+  /** `"inherit"` copies the child's stderr to this process's stderr; its last lines are kept for errors in any case. @default "pipe" */
+  readonly stderr?: "inherit" | "pipe" | "ignore" | "overlapped" | undefined;
+  /** Whether and how often a child that ended is started again. @default not */
+  readonly restart?: ReconnectOptions | undefined;
+  /** Where a remote server is: `http:` or `https:`; `ws:` or `wss:` for WebSocket. */
+  readonly url?: string | undefined;
   /** HTTP headers of every request to the server. */
-  headers: z.record(z.string(), z.string()).optional(),
+  readonly headers?: Record<string, string> | undefined;
   /** `auth.headers` is read as `headers`. */
+  readonly auth?: { readonly headers: Record<string, string> } | undefined;
+  /** OAuth provider of the MCP SDK, passed to its transport. */
+  readonly authProvider?: OAuthClientProvider | undefined;
+  /** Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403. @default true */
+  readonly automaticSSEFallback?: boolean | undefined;
+  /** Whether and how often a lost remote server is opened again. @default it is */
+  readonly reconnect?: ReconnectOptions | undefined;
+  /** Makes a transport of your own for each opening, in memory for example. */
+  readonly createTransport?: (() => Transport | Promise<Transport>) | undefined;
+  /** A connected client of the MCP SDK that you have. It stays yours: it is never closed and never opened again. */
+  readonly client?: Client | undefined;
+  /** The adapter's name for `toolTimeoutMs`. */
+  readonly defaultToolTimeout?: number | undefined;
+}
+
+const wrappedShape = {
+  enabled: z.boolean().optional(),
+  description: z.string().optional(),
+  category: z.string().optional(),
+  tags: z.array(z.string()).optional(),
+  keywords: z.array(z.string()).optional(),
+  toolKeywords: z.record(z.string().min(1), z.array(z.string())).optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+  defer: z.boolean().optional(),
+  alwaysLoad: globsSchema.optional(),
+  toolFilter: globsSchema.optional(),
+  toolDeny: globsSchema.optional(),
+  ...serverPolicyShape,
+  connectTimeoutMs: positiveMs.optional(),
+  requestTimeoutMs: positiveMs.optional(),
+  toolTimeoutMs: positiveMs.optional(),
+  maxToolTimeoutMs: positiveMs.optional(),
+  maxConcurrentCalls: positiveCount.optional(),
+  maxResultChars: positiveCount.optional(),
+  idempotent: globsSchema.optional(),
+};
+
+const reconnectSchema = z.strictObject({
+  enabled: z.boolean().optional(),
+  maxAttempts: positiveCount.optional(),
+  delayMs: positiveMs.optional(),
+});
+
+/** Checks {@link WrappedServerEntry}. */
+export const wrappedServerSchema = z.strictObject(wrappedShape);
+
+/** Checks {@link McpServerEntry}. */
+export const serverEntrySchema = z.strictObject({
+  ...wrappedShape,
+  transport: transportName.optional(),
+  type: transportName.optional(),
+  command: z.string().min(1).optional(),
+  args: z.array(z.string()).optional(),
+  env: z.record(z.string(), z.string()).optional(),
+  inheritEnv: z.array(z.string()).optional(),
+  cwd: z.string().optional(),
+  encoding: z.string().optional(),
+  stderr: z.enum(["inherit", "pipe", "ignore", "overlapped"]).optional(),
+  restart: reconnectSchema.optional(),
+  url: z.string().min(1).optional(),
+  headers: z.record(z.string(), z.string()).optional(),
   auth: z.strictObject({ headers: z.record(z.string(), z.string()) }).optional(),
-  /** OAuth provider of the MCP SDK, handed to its transport. */
   authProvider: z
     .custom<OAuthClientProvider>((value) => typeof value === "object" && value !== null, "an OAuthClientProvider object")
     .optional(),
-  /** Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403. Default true. */
   automaticSSEFallback: z.boolean().optional(),
-  /** Whether and how often a remote server that was lost is opened again by itself. Default: it is. */
-  reconnect: attempts.optional(),
-
-  /** Makes a transport of your own for each opening, in memory for example. */
+  reconnect: reconnectSchema.optional(),
   createTransport: z
     .custom<() => Transport | Promise<Transport>>((value) => typeof value === "function", "a function")
     .optional(),
-  /** A connected client of the MCP SDK that you have. It stays yours: it is never closed and never opened again. */
   client: z
     .custom<Client>((value) => typeof (value as Client | null)?.request === "function", "a Client of the MCP SDK")
     .optional(),
-
-  /** `false`: the server is not opened, its state is `disabled`. Default true. */
-  enabled: z.boolean().optional(),
-  /** What the server is for, in a line. Shown in the listing and searched. */
-  description: z.string().optional(),
-  /** A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name. */
-  category: z.string().optional(),
-  /** Free labels, handed on in tool metadata and searched. */
-  tags: z.array(z.string()).optional(),
-  /** More words by which the server's tools are found. */
-  keywords: z.array(z.string()).optional(),
-  /** More words for single tools, by globs on raw names: `{ "create_*": ["open", "file"] }`. */
-  toolKeywords: z.record(z.string().min(1), z.array(z.string())).optional(),
-  /** Your own data, handed on unread as `serverMetadata` of the metadata of its tools. */
-  metadata: z.record(z.string(), z.unknown()).optional(),
-
-  /** `true`: the tools are deferred. `false`: they are bound in every model call. Default: decided by `autoDeferChars`. */
-  defer: z.boolean().optional(),
-  /** Globs on raw tool names that are bound in every model call even when the server is deferred. */
-  alwaysLoad: globsSchema.optional(),
-  /** Globs on raw tool names; only matching tools are offered. Default: all. */
-  toolFilter: globsSchema.optional(),
-  /** Globs on raw tool names that are not offered; beats `toolFilter`. */
-  toolDeny: globsSchema.optional(),
-
-  ...serverPolicyShape,
-
-  /** Milliseconds for handshake and first listing together. */
-  connectTimeoutMs: positiveMs.optional(),
-  /** Milliseconds for a listing request. */
-  requestTimeoutMs: positiveMs.optional(),
-  /** Milliseconds a tool call may be silent; each progress notification starts them anew. */
-  toolTimeoutMs: positiveMs.optional(),
-  /** The adapter's name for `toolTimeoutMs`. */
   defaultToolTimeout: positiveMs.optional(),
-  /** Milliseconds after which a tool call ends whatever progress it reports. */
-  maxToolTimeoutMs: positiveMs.optional(),
-  /** Tool calls in flight to this server at the same time; further ones wait. */
-  maxConcurrentCalls: positiveCount.optional(),
-  /** Characters of one result that reach the model. */
-  maxResultChars: positiveCount.optional(),
-  /** Globs on raw names of tools that may be called twice: a call whose connection was lost is made again. Default: none. */
-  idempotent: globsSchema.optional(),
 });
-
-/** One entry of `mcpServers`, as the user writes it. */
-export type McpServerEntry = z.input<typeof serverEntrySchema>;
-
-/** Settings of a server of a wrapped `MultiServerMCPClient`: all of {@link McpServerEntry} but how it is reached. */
-export const wrappedServerSchema = serverEntrySchema.pick({
-  enabled: true,
-  description: true,
-  category: true,
-  tags: true,
-  keywords: true,
-  toolKeywords: true,
-  metadata: true,
-  defer: true,
-  alwaysLoad: true,
-  toolFilter: true,
-  toolDeny: true,
-  permission: true,
-  overrides: true,
-  trustAnnotations: true,
-  scopes: true,
-  workspaces: true,
-  connectTimeoutMs: true,
-  requestTimeoutMs: true,
-  toolTimeoutMs: true,
-  maxToolTimeoutMs: true,
-  maxConcurrentCalls: true,
-  maxResultChars: true,
-  idempotent: true,
-});
-
-/** Settings of one server in `McpHub.wrap(client, { servers })`. */
-export type WrappedServerEntry = z.input<typeof wrappedServerSchema>;

@@ -1,26 +1,40 @@
 import type { ServerSettings } from "../config/settings.js";
-import { McpConnectionError, messageOf, type McpMiddlewareError } from "../errors.js";
+import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
+import { cut } from "../text/clean.js";
 import type { State } from "./connectionState.js";
+import { classifyFailure, rpcCodeOf, timeoutKind } from "./failures.js";
 import { maskValue } from "./maskValue.js";
-import type { Session } from "./peer.js";
+import type { Peer } from "./peer.js";
+import type { ServerRequest } from "./requests.js";
 
-/** The connection was there and is gone. @param remedy - What happens next, or what to do. */
-export function lostError(serverName: string, session: Session, reason: string | undefined, remedy: string): McpConnectionError {
-  const why = session.endReason() ?? session.mask(reason ?? "the connection ended");
-  return new McpConnectionError("SESSION_LOST", `Server "${serverName}" was lost: ${why}. ${remedy}${tailOf(session)}`, {
+/* A server may say as much as it likes; nobody reads that much. */
+const MAX_TEXT_CHARS = 10_000;
+
+/** The connection was there and is gone. */
+export function lostError(
+  { serverName, reconnect }: ServerSettings,
+  peer: Peer,
+  reason: string | undefined,
+  isOwned: boolean,
+): McpConnectionError {
+  const why = peer.endReason() ?? peer.mask(reason ?? "the connection ended");
+  const call = `hub.reconnect("${serverName}")`;
+  const byHand = isOwned ? `Its owner can open it again; then call ${call}.` : `Call ${call} to open it again.`;
+  const remedy = reconnect === undefined ? byHand : "It is being reconnected.";
+  return new McpConnectionError("SESSION_LOST", `Server "${serverName}" was lost: ${why}. ${remedy}${tailOf(peer)}`, {
     serverName,
   });
 }
 
 /** It was opened, and its tools could not be listed. */
-export function listError(serverName: string, cause: unknown, session: Session | undefined): McpConnectionError {
-  const mask = session?.mask ?? ((text: string) => text);
-  const why = session?.endReason() ?? messageOf(cause);
-  const message = `Server "${serverName}" was reached, but its tools could not be listed: ${why}.${tailOf(session)}`;
+export function listError(serverName: string, cause: unknown, peer: Peer | undefined): McpConnectionError {
+  const mask = peer?.mask ?? ((text: string) => text);
+  const why = peer?.endReason() ?? messageOf(cause);
+  const message = `Server "${serverName}" was reached, but its tools could not be listed: ${why}.${tailOf(peer)}`;
   return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause: maskValue(cause, mask) });
 }
 
-/** Handshake and first listing took too long. */
+/** Handshake and first list took too long. */
 export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, attempt: number): McpConnectionError {
   return new McpConnectionError(
     "CONNECT_TIMEOUT",
@@ -29,7 +43,7 @@ export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, a
   );
 }
 
-/** The next attempt to open it again is waited for. */
+/** The next attempt to reconnect is waited for. */
 export function reconnectingError(
   serverName: string,
   { error, attempt, nextAtMs }: Extract<State, { kind: "reconnecting" }>,
@@ -38,7 +52,7 @@ export function reconnectingError(
   const next = seconds === undefined ? "" : `; the next attempt is in ${seconds} s`;
   return new McpConnectionError(
     "CONNECT_FAILED",
-    `Server "${serverName}" is being opened again (attempt ${attempt} failed)${next}. Last error: ${error.message}`,
+    `Server "${serverName}" is being reconnected (attempt ${attempt} failed)${next}. Last error: ${error.message}`,
     { serverName, cause: error },
   );
 }
@@ -57,9 +71,9 @@ export function openBreakerError(
   );
 }
 
-/** It is being opened anew by someone else. */
-export function openedAnewError(serverName: string): McpConnectionError {
-  return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being opened anew. Try again.`, { serverName });
+/** Someone else reconnects it at this moment. */
+export function reconnectedError(serverName: string): McpConnectionError {
+  return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being reconnected. Try again.`, { serverName });
 }
 
 /** It was closed, or is not to be opened. */
@@ -68,7 +82,48 @@ export function closedError(serverName: string, kind: "disabled" | "closed"): Mc
   return new McpConnectionError("CLOSED", `Server "${serverName}" ${why}.`, { serverName });
 }
 
-function tailOf(session: Session | undefined): string {
-  const tail = session?.stderrTail() ?? "";
+/** The error of a request that failed, for its caller. */
+export function requestError(
+  cause: unknown,
+  { subject, toolName, timeoutMs, maxTimeoutMs }: Pick<ServerRequest, "subject" | "toolName" | "timeoutMs" | "maxTimeoutMs">,
+  { serverName, requestTimeoutMs }: Pick<ServerSettings, "serverName" | "requestTimeoutMs">,
+  peer: Peer | undefined,
+  mask = peer?.mask ?? ((text: string) => text),
+): McpMiddlewareError {
+  if (McpMiddlewareError.isInstance(cause)) return cause;
+  const details = { serverName, toolName, cause: maskValue(cause, mask) };
+  const subjectOfSentence = subject.slice(0, 1).toUpperCase() + subject.slice(1);
+  switch (classifyFailure(cause, peer)) {
+    case "unauthorized":
+      return new McpAuthRequiredError(`Server "${serverName}" refused ${subject} for want of credentials.`, details);
+    case "timeout": {
+      const message =
+        timeoutKind(cause) === "total"
+          ? `did not end within ${maxTimeoutMs} ms. Raise maxToolTimeoutMs if it may take longer`
+          : `was not answered within ${timeoutMs ?? requestTimeoutMs} ms. Raise ${timeoutMs === undefined ? "requestTimeoutMs" : "toolTimeoutMs"} if it may take longer`;
+      return new McpConnectionError("REQUEST_TIMEOUT", `${subjectOfSentence} on server "${serverName}" ${message}.`, details);
+    }
+    case "answered": {
+      const serverText = cut(mask(messageOf(cause)), MAX_TEXT_CHARS);
+      const rpcCode = rpcCodeOf(cause);
+      const more = { serverText, ...(rpcCode === undefined ? {} : { rpcCode }) };
+      const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
+      return new McpProtocolError("SERVER_ERROR", message, { ...details, ...more });
+    }
+    case "session-lost":
+    case "transport": {
+      const ended = peer?.endReason();
+      const text = `${subjectOfSentence} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`;
+      return new McpConnectionError(
+        ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
+        cut(mask(text), MAX_TEXT_CHARS),
+        details,
+      );
+    }
+  }
+}
+
+function tailOf(peer: Peer | undefined): string {
+  const tail = peer?.stderrTail() ?? "";
   return tail === "" ? "" : ` Its last lines on stderr: ${tail}`;
 }

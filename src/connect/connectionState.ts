@@ -1,5 +1,5 @@
 import type { McpMiddlewareError } from "../errors.js";
-import type { Session } from "./peer.js";
+import type { Peer } from "./peer.js";
 
 /** An opening that is under way. */
 export interface Opening {
@@ -17,7 +17,7 @@ export interface Opening {
 export type State =
   | { readonly kind: "idle" }
   | ({ readonly kind: "connecting"; readonly attempt: number } & Opening)
-  | { readonly kind: "connected"; readonly session: Session; readonly connectedAtMs: number; readonly latencyMs: number }
+  | { readonly kind: "connected"; readonly peer: Peer; readonly connectedAtMs: number; readonly latencyMs: number }
   | ({
       readonly kind: "reconnecting";
       /** Why the last connection or attempt ended. */

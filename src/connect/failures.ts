@@ -3,8 +3,8 @@ import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 
-import { McpMiddlewareError, messageOf } from "../errors.js";
-import type { Session } from "./peer.js";
+import { McpConnectionError, McpMiddlewareError, messageOf } from "../errors.js";
+import type { Peer } from "./peer.js";
 
 /** What a failed request says about the connection. */
 export type Failure =
@@ -50,15 +50,15 @@ const SAYS_SESSION_LOST =
   /session[^.]{0,40}(not found|unknown|invalid|expired|missing|terminated|closed|no longer|does ?n.t exist|not exist|not initiali[sz]ed)|(unknown|invalid|expired|no valid|no such|missing)[^.]{0,20}session/i;
 
 /** What a failed request says about the connection. */
-export function classifyFailure(error: unknown, session: Session | undefined): Failure {
-  if (isSessionLost(error, session)) return "session-lost";
+export function classifyFailure(error: unknown, peer: Peer | undefined): Failure {
+  if (isSessionLost(error, peer)) return "session-lost";
   const status = httpStatus(error);
   if (isUnauthorized(error) || status === 403) return "unauthorized";
   // Refused for what it is: too large, too often, not understood. The server is there.
   if (status !== undefined && status >= 400 && status < 500) return "answered";
   if (isRpcError(error)) {
     if (isOwnTimeout(error)) return "timeout";
-    return session?.endReason() !== undefined || error.data === UNANSWERED ? "transport" : "answered";
+    return peer?.endReason() !== undefined || error.data === UNANSWERED ? "transport" : "answered";
   }
   return McpMiddlewareError.isInstance(error) ? "answered" : "transport";
 }
@@ -71,6 +71,25 @@ export function classifyFailure(error: unknown, session: Session | undefined): F
  */
 export function mayRepeat(failure: Failure, isRepeatable: boolean): boolean {
   return failure === "session-lost" || (failure === "transport" && isRepeatable);
+}
+
+/** Why a connection ended whose server has lost the session. */
+export const SESSION_UNKNOWN = "the server does not know the session any more";
+
+/** True for a failure to connect that counts for the breaker. */
+export function isConnectFailure(error: unknown): boolean {
+  return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
+}
+
+/** The code of a JSON-RPC error that the server answered with; `undefined` for other errors. */
+export function rpcCodeOf(error: unknown): number | undefined {
+  return isRpcError(error) && error.code < 0 ? error.code : undefined;
+}
+
+/** Which limit a timeout of the SDK exceeded: the silence of a request, or its total time. */
+export function timeoutKind(error: unknown): "silence" | "total" {
+  const data = isRpcError(error) ? (error.data as { readonly maxTotalTimeout?: unknown } | undefined) : undefined;
+  return data?.maxTotalTimeout === undefined ? "silence" : "total";
 }
 
 /** True for the ways in which the SDK says that credentials are missing or refused. */
@@ -92,8 +111,8 @@ export function isOwnTimeout({ code, data }: McpError): boolean {
   return "timeout" in data || "maxTotalTimeout" in data;
 }
 
-function isSessionLost(error: unknown, session: Session | undefined): boolean {
-  if (session?.isOfSession() !== true) return false;
+function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
+  if (peer?.hasSession() !== true) return false;
   const status = httpStatus(error);
   if (status === 404) return true;
   if (status !== undefined) return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error));

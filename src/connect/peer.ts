@@ -7,36 +7,63 @@ export interface ServerInfo {
   readonly version?: string | undefined;
 }
 
-/** An open connection to one server. */
-export interface Session {
+/** Progress of a request as its server reports it. `message` is untrusted. */
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number | undefined;
+  readonly message?: string | undefined;
+}
+
+/** The result of a request, unread and untrusted: an object. */
+export type RawResult = Readonly<Record<string, unknown>>;
+
+/** One request to a server. */
+export interface PeerRequest {
+  /** Method of the protocol, such as `tools/call`. */
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds the server may stay silent; with `maxTimeoutMs` each progress notification starts them again. */
+  readonly timeoutMs: number;
+  /** Milliseconds after which the request ends whatever progress is reported. */
+  readonly maxTimeoutMs?: number | undefined;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /** HTTP headers of this request alone; without effect on other transports. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** An open client with its server. The rest of the package knows no SDK: this is the seam. */
+export interface Peer {
   readonly client: Client;
-  /** Why the session has ended; `undefined` while it has not. */
+  /** Sends a request. Rejects with whatever the SDK throws; {@link classifyFailure} reads it. */
+  readonly request: (request: PeerRequest) => Promise<RawResult>;
+  /** Why the connection has ended; `undefined` while it has not. */
   readonly endReason: () => string | undefined;
-  /** What the server last wrote to stderr, masked; empty where there is no stderr. */
+  /** The last lines the server wrote to stderr, masked; empty where there is no stderr. */
   readonly stderrTail: () => string;
-  /** Removes what must not be shown from a text about this server. */
+  /** Removes secrets from a text about this server. */
   readonly mask: (text: string) => string;
-  /** Takes credentials out of what the server sent; `undefined` when none are known. */
+  /** Removes credentials from a result; `undefined` when none are known. */
   readonly maskContent: (<Value>(value: Value) => Value) | undefined;
-  /** The same for what the server lists, in texts for readers alone. */
-  readonly maskListing: (<Value>(value: Value) => Value) | undefined;
-  /** Whether changes of a list, or of single resources that are subscribed to, reach us by notification. */
+  /** Removes credentials from the descriptions in a list. */
+  readonly maskList: (<Value>(value: Value) => Value) | undefined;
+  /** Whether changes of a list, or of single subscribed resources, reach us by notification. */
   readonly announces: (what: "tools" | "prompts" | "resources" | "subscriptions") => boolean;
-  /** Whether the server keeps a session for us that it can forget. */
-  readonly isOfSession: () => boolean;
-  /** Ends the session. Never throws; safe to call again. */
+  /** Whether the server keeps an MCP session for us, which it can lose. */
+  readonly hasSession: () => boolean;
+  /** Ends the connection. Never throws; safe to call again. */
   readonly close: () => Promise<void>;
 }
 
-/** What a session tells its connection. */
-export interface SessionEvents {
+/** Events of a peer. */
+export interface PeerEvents {
   /** A notification came from the server. */
-  readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
-  /** The session ended by itself. */
+  readonly onNotification: (method: string, params: RawResult) => void;
+  /** The connection ended by itself. */
   readonly onEnd: () => void;
   /** Something went wrong that may mean that the connection is gone. */
   readonly onTrouble: (error: Error) => void;
 }
 
-/** Opens a session with one server; rejects when the signal aborts. */
-export type OpenSession = (signal: AbortSignal, events: SessionEvents) => Promise<Session>;
+/** Opens a connection to one server; rejects when the signal aborts. */
+export type OpenPeer = (signal: AbortSignal, events: PeerEvents) => Promise<Peer>;

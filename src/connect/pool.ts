@@ -3,10 +3,10 @@ import pLimit from "p-limit";
 import { DEFAULTS } from "../config/defaults.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { McpNotFoundError, type McpMiddlewareError } from "../errors.js";
-import { within } from "../text/abort.js";
+import { settleWithin } from "../text/abort.js";
 import { Connection, type ToolList } from "./connection.js";
 import type { State } from "./connectionState.js";
-import type { OpenSession } from "./peer.js";
+import type { OpenPeer } from "./peer.js";
 import type { ListDiff, SideKey } from "./lists/sideLists.js";
 
 /** What `connect()` of a hub achieved. */
@@ -30,7 +30,7 @@ export interface PoolEvents {
 /** What a pool is made of. */
 export interface PoolParts {
   readonly settings: HubSettings;
-  readonly open: (settings: ServerSettings) => OpenSession;
+  readonly open: (settings: ServerSettings) => OpenPeer;
   /** Asks whoever has to allow a server before it is opened. */
   readonly admit?: ((settings: ServerSettings) => ((signal: AbortSignal) => Promise<void>) | undefined) | undefined;
   /** Whether the connections belong to a wrapped client: only its owner opens lost ones again. */
@@ -52,30 +52,25 @@ export class ConnectionPool {
       remote: pLimit(DEFAULTS.maxConcurrentRemoteConnects),
     };
     const { settings, events, isWrapped } = parts;
+    const { budgets } = settings;
     this.#connections = new Map(
       [...settings.servers.values()].map((server) => {
-        const { serverName } = server;
-        const connection = new Connection({
+        const { serverName, transport } = server;
+        const options = {
+          ...budgets,
           settings: server,
           open: parts.open(server),
           admit: parts.admit?.(server),
-          maxListPages: settings.maxListPages,
-          listTtlMs: settings.toolListTtlMs,
-          isOwned: isWrapped || server.transport?.kind === "client",
-          breaker: { failures: settings.breakerFailures, openMs: settings.breakerOpenMs },
-          retryAfterMs: settings.retryFailedAfterMs,
-          connectLimit: server.transport?.kind === "stdio" ? limits.stdio : limits.remote,
-          remedy:
-            isWrapped || server.transport?.kind === "client"
-              ? `Its owner can open it again; then call hub.reconnect("${serverName}").`
-              : `Call hub.reconnect("${serverName}") to open it again.`,
-          events: {
-            onState: (state) => events.onState(serverName, state),
-            onListed: (listing) => events.onListed(server, listing),
-            onRefreshFailed: (error) => events.onRefreshFailed(serverName, error),
-            onListChanged: (key, diff) => events.onListChanged(serverName, key, diff),
-            onNotification: (method, params) => events.onNotification(serverName, method, params),
-          },
+          listTtlMs: budgets.toolListTtlMs,
+          isOwned: isWrapped || transport?.kind === "client",
+          connectLimit: transport?.kind === "stdio" ? limits.stdio : limits.remote,
+        };
+        const connection = new Connection(options, {
+          onState: (state) => events.onState(serverName, state),
+          onListed: (list) => events.onListed(server, list),
+          onRefreshFailed: (error) => events.onRefreshFailed(serverName, error),
+          onListChanged: (key, diff) => events.onListChanged(serverName, key, diff),
+          onNotification: (method, params) => events.onNotification(serverName, method, params),
         });
         return [serverName, connection] as const;
       }),
@@ -132,13 +127,13 @@ export class ConnectionPool {
 
   /** Keeps servers in use: opens idle ones (unless `startup` is `"lazy"`), tries failed ones again, lists old ones anew. */
   use(serverNames: readonly string[]): void {
-    const { startup, toolListTtlMs } = this.#parts.settings;
+    const { startup } = this.#parts.settings;
     if (startup !== "lazy") this.open(serverNames);
     for (const serverName of serverNames) {
       const connection = this.connection(serverName);
       const { kind } = connection.state;
       if (kind === "failed") connection.retryIfDue();
-      else if (kind === "connected") connection.refreshIfOld(toolListTtlMs);
+      else if (kind === "connected") connection.refreshIfOld();
     }
   }
 
@@ -157,13 +152,13 @@ export class ConnectionPool {
       return leftMs > 0 ? [{ done: state.done, leftMs }] : [];
     });
     if (waits.length === 0) return;
-    await within(Promise.allSettled(waits.map(({ done }) => done)), Math.max(...waits.map(({ leftMs }) => leftMs)), signal);
+    await settleWithin(Promise.allSettled(waits.map(({ done }) => done)), Math.max(...waits.map(({ leftMs }) => leftMs)), signal);
     signal?.throwIfAborted();
   }
 
   /** Closes all, within `closeTimeoutMs` after requests under way had `drainMs` to end. */
   async close(drainMs = 0): Promise<void> {
     const closing = [...this.#connections.values()].map((connection) => connection.close(drainMs));
-    await within(Promise.allSettled(closing), drainMs + this.#parts.settings.closeTimeoutMs);
+    await settleWithin(Promise.allSettled(closing), drainMs + this.#parts.settings.budgets.closeTimeoutMs);
   }
 }

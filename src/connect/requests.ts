@@ -1,208 +1,170 @@
 import pLimit, { type LimitFunction } from "p-limit";
 
 import type { ServerSettings } from "../config/settings.js";
-import { McpAuthRequiredError, McpConnectionError, messageOf } from "../errors.js";
-import { rejectOnAbort, within } from "../text/abort.js";
-import { Breaker, type BreakerSettings } from "./breaker.js";
-import { closedError, openBreakerError } from "./connectionErrors.js";
-import { classifyFailure, mayRepeat } from "./failures.js";
-import type { Session } from "./peer.js";
+import { McpAuthRequiredError } from "../errors.js";
+import { rejectOnAbort, settleWithin } from "../text/abort.js";
+import type { Breaker, Outcome } from "./breaker.js";
+import { closedError, openBreakerError, requestError } from "./connectionErrors.js";
+import { classifyFailure, mayRepeat, SESSION_UNKNOWN } from "./failures.js";
+import type { Lifecycle } from "./lifecycle.js";
+import type { Peer, PeerRequest, RawResult } from "./peer.js";
 
-/** What a {@link Traffic} is made of. */
-export interface TrafficParts {
-  readonly settings: ServerSettings;
-  readonly breaker: BreakerSettings;
-  /** The session that is open now. */
-  readonly current: () => Session | undefined;
-  /** The session, opened when it is not yet. */
-  readonly session: () => Promise<Session>;
-  /** Told when a session is of no use any more. `isAnswering`: its server is there, and owes answers to requests. */
-  readonly onLost: (session: Session, reason: string | undefined, isAnswering: boolean) => void;
-  /** Told when the server takes no credentials of ours any more. */
-  readonly onUnauthorized: (session: Session, error: McpAuthRequiredError) => void;
+/** A request as the gate makes it. */
+export interface ServerRequest extends Omit<PeerRequest, "timeoutMs"> {
+  /** What was wanted, for errors: `the call of "search"`. */
+  readonly subject: string;
+  /** The server's own name of the tool that is called. */
+  readonly toolName?: string | undefined;
+  /** Milliseconds the server may stay silent. Default: `requestTimeoutMs` of the server. */
+  readonly timeoutMs?: number | undefined;
+  /** Whether it may run twice. */
+  readonly isRepeatable: boolean;
+  /** Runs when the request is about to be sent, after all waiting. What it throws is thrown, and nothing is sent. */
+  readonly beforeSend?: (() => void) | undefined;
 }
 
-/** Milliseconds for an answer to a ping, by which a connection is checked that may be gone. */
-const PING_MS = 5_000;
-/** Milliseconds for the answers that a server owes which has forgotten the session. */
+/** Milliseconds for answers that are still due from a server that has lost the session. */
 const ANSWER_MS = 1_000;
-/** Milliseconds between two looks for errors that come beside the requests. */
-const TROUBLE_PAUSE_MS = 5_000;
-const SESSION_UNKNOWN = "the server does not know the session any more";
 
-/** The requests to one server: a limited number at a time, past the breaker, and what their failures say about it. */
-export class Traffic {
-  /** Whether the present session has brought anything. */
-  hasBrought = false;
-  readonly #parts: TrafficParts;
-  readonly #limit: LimitFunction;
+/**
+ * The requests to one server: limit → open peer → breaker → send, then what a failure says about the connection.
+ *
+ * A request that a lost session answered is sent once more on a new connection; one whose connection broke only when it is
+ * repeatable; one that timed out never.
+ */
+export class Requests {
+  readonly #settings: ServerSettings;
+  readonly #lifecycle: Lifecycle;
   readonly #breaker: Breaker;
+  readonly #limit: LimitFunction;
   readonly #running = new Set<Promise<unknown>>();
-  /** Requests under way, by session. */
-  readonly #sent = new Map<Session, Set<Promise<unknown>>>();
-  #checking: Promise<void> | undefined;
+  /** Requests in flight, by peer. */
+  readonly #sent = new Map<Peer, Set<Promise<unknown>>>();
   #isDraining = false;
-  #troubledAtMs = 0;
 
-  constructor(parts: TrafficParts) {
-    this.#parts = parts;
-    this.#limit = pLimit(parts.settings.maxConcurrentCalls);
-    this.#breaker = new Breaker(parts.breaker, (untilMs) => openBreakerError(parts.settings.serverName, untilMs));
-  }
-
-  /** Until when the server is left alone because it failed several times, in milliseconds since 1970. */
-  get unavailableUntilMs(): number | undefined {
-    return this.#breaker.openUntilMs;
+  constructor(settings: ServerSettings, lifecycle: Lifecycle, breaker: Breaker) {
+    this.#settings = settings;
+    this.#lifecycle = lifecycle;
+    this.#breaker = breaker;
+    this.#limit = pLimit(settings.maxConcurrentCalls);
   }
 
   /**
-   * Runs a request with the session, at most `maxConcurrentCalls` at the same time.
+   * Sends a request, at most `maxConcurrentCalls` at the same time. Credentials are masked in the result.
    *
-   * A request that a lost session answered is sent once more on a new one; one whose connection broke only when it is
-   * repeatable; one that timed out never.
-   *
-   * @param isRepeatable - Whether it may run twice.
-   * @throws whatever the request throws, and {McpMiddlewareError} when there is no session to be had.
+   * @throws {McpMiddlewareError} when it was not answered, the abort reason when its signal aborts.
    */
-  async run<Value>(
-    signal: AbortSignal | undefined,
-    request: (session: Session) => Promise<Value>,
-    isRepeatable: boolean,
-  ): Promise<Value> {
-    if (this.#isDraining) throw closedError(this.#parts.settings.serverName, "closed");
-    const turn = this.#limit(async () => {
-      signal?.throwIfAborted();
-      // Taken when it is this request's turn: while it waited the server may have been opened anew.
-      const session = await this.#ready(signal);
-      try {
-        return await this.send(session, request, signal);
-      } catch (cause) {
-        const failure = classifyFailure(cause, session);
-        if (signal?.aborted === true || !mayRepeat(failure, isRepeatable)) throw cause;
-        await rejectOnAbort(this.#checking ?? Promise.resolve(), signal);
-        const next = await this.#ready(signal).catch(() => undefined);
-        if (next === undefined) throw cause;
-        return this.send(next, request, signal);
-      }
-    });
+  async send(request: ServerRequest): Promise<RawResult> {
+    if (this.#isDraining) throw closedError(this.#settings.serverName, "closed");
+    const turn = this.#limit(() => this.#inTurn(request));
     this.#running.add(turn);
     const done = (): void => void this.#running.delete(turn);
     turn.then(done, done);
-    return rejectOnAbort(turn, signal);
+    return rejectOnAbort(turn, request.signal);
   }
 
-  /** Sends a request past the breaker, and looks at what its failure says about the connection. */
-  async send<Value>(session: Session, request: (session: Session) => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // What the caller gave up says nothing about the server.
-    const isGivenUp = (): boolean => signal?.aborted === true;
-    try {
-      const value = await this.#breaker.guard(
-        () => this.#track(session, request(session)),
-        (error) => !isGivenUp() && this.#countsAsFailure(error, session),
-      );
-      this.hasBrought = true;
-      return value;
-    } catch (cause) {
-      if (isGivenUp()) throw cause;
-      if (McpAuthRequiredError.isInstance(cause)) this.#parts.onUnauthorized(session, cause);
-      switch (classifyFailure(cause, session)) {
-        case "answered":
-          this.hasBrought = true;
-          break;
-        case "session-lost":
-          this.#parts.onLost(session, SESSION_UNKNOWN, true);
-          break;
-        case "transport":
-          if (session.endReason() !== undefined) this.#parts.onLost(session, undefined, false);
-          else this.check(session, cause);
-          break;
-        case "timeout":
-          this.check(session, cause);
-          break;
-        case "unauthorized":
-          break;
+  /** Sends a request on an open peer, through the breaker, without waiting for a turn. */
+  async sendOn(peer: Peer, request: ServerRequest): Promise<RawResult> {
+    const { signal } = request;
+    const { serverName, requestTimeoutMs } = this.#settings;
+    const attempt = async (): Promise<Outcome<RawResult>> => {
+      try {
+        return { value: await this.#track(peer, peer.request({ ...request, timeoutMs: request.timeoutMs ?? requestTimeoutMs })) };
+      } catch (error) {
+        // A request that its caller gave up says nothing about the server.
+        return { error, isFailure: signal?.aborted !== true && this.#isFailure(error, peer) };
       }
-      throw cause;
+    };
+    try {
+      const result = await this.#breaker.execute(attempt, (untilMs) => openBreakerError(serverName, untilMs));
+      this.#lifecycle.hasAnswered = true;
+      return peer.maskContent?.(result) ?? result;
+    } catch (error) {
+      if (signal?.aborted !== true) this.#judge(error, peer);
+      throw error;
     }
   }
 
-  /** Runs a series of connects past the breaker. @throws {McpConnectionError} `BREAKER_OPEN` in place of it. */
-  guarded(series: () => Promise<void>): Promise<void> {
-    return this.#breaker.guard(series, isConnectFailure);
+  /** Refuses new requests from now on, and waits at most `limitMs` for those in flight. */
+  async drain(limitMs: number): Promise<void> {
+    this.#isDraining = true;
+    if (limitMs > 0 && this.#running.size > 0) await settleWithin(Promise.allSettled(this.#running), limitMs);
+  }
+
+  async #inTurn(request: ServerRequest): Promise<RawResult> {
+    const { signal } = request;
+    signal?.throwIfAborted();
+    const peer = await this.#peer(signal);
+    request.beforeSend?.();
+    let failed = peer;
+    try {
+      return await this.sendOn(peer, request).catch(async (cause: unknown) => {
+        if (signal?.aborted === true || !mayRepeat(classifyFailure(cause, peer), request.isRepeatable)) throw cause;
+        await rejectOnAbort(this.#lifecycle.checking ?? Promise.resolve(), signal);
+        const next = await this.#peer(signal).catch(() => undefined);
+        if (next === undefined) throw cause;
+        failed = next;
+        return this.sendOn(next, request);
+      });
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw requestError(cause, request, this.#settings, failed);
+    }
+  }
+
+  /** Taken when it is the request's turn: the server may have been reconnected while it waited. */
+  #peer(signal: AbortSignal | undefined): Promise<Peer> {
+    const { current } = this.#lifecycle;
+    return current === undefined ? rejectOnAbort(this.#lifecycle.peer(), signal) : Promise.resolve(current);
   }
 
   /**
-   * Whether a failed request counts for the breaker. However many requests one break takes with it, it counts once, and a
-   * lost session not at all: the series that opens it again does.
+   * Whether a failed request counts for the breaker. One break counts once, however many requests it ends, and a lost
+   * session not at all: the series that reconnects does.
    */
-  #countsAsFailure(error: unknown, session: Session): boolean {
-    switch (classifyFailure(error, session)) {
-      case "timeout":
-        return true;
+  #isFailure(error: unknown, peer: Peer): boolean {
+    const failure = classifyFailure(error, peer);
+    if (failure === "timeout") return true;
+    const { checking, current } = this.#lifecycle;
+    return failure === "transport" && checking === undefined && current === peer && peer.endReason() === undefined;
+  }
+
+  /** Tells the connection what a failure says about it. */
+  #judge(error: unknown, peer: Peer): void {
+    if (McpAuthRequiredError.isInstance(error)) this.#lifecycle.refuse(peer, error, this.#answers(peer));
+    switch (classifyFailure(error, peer)) {
+      case "answered":
+        this.#lifecycle.hasAnswered = true;
+        break;
+      case "session-lost":
+        this.#lifecycle.lose(peer, SESSION_UNKNOWN, this.#answers(peer));
+        break;
       case "transport":
-        return this.#checking === undefined && this.#parts.current() === session && session.endReason() === undefined;
-      default:
-        return false;
+        if (peer.endReason() !== undefined) this.#lifecycle.lose(peer);
+        else this.#lifecycle.check(peer, error);
+        break;
+      case "timeout":
+        this.#lifecycle.check(peer, error);
+        break;
+      case "unauthorized":
+        break;
     }
   }
 
-  /** Something went wrong beside the requests: looks whether the server is still there, now and then. */
-  trouble(session: Session, error: Error): void {
-    if (Date.now() - this.#troubledAtMs < TROUBLE_PAUSE_MS) return;
-    this.#troubledAtMs = Date.now();
-    this.check(session, error);
+  /** Settles when the requests in flight have their answers, where the server still responds. */
+  #answers(peer: Peer): Promise<unknown> {
+    const sent = this.#sent.get(peer);
+    return sent === undefined || this.#isDraining ? Promise.resolve() : settleWithin(Promise.allSettled(sent), ANSWER_MS);
   }
 
-  /** Asks a server that may be gone for a sign of life, once at a time; without one the connection counts as lost. */
-  check(session: Session, cause: unknown): void {
-    if (this.#checking !== undefined || this.#parts.current() !== session) return;
-    const onAnswer = (): void => {
-      this.#checking = undefined;
-    };
-    this.#checking = session.client
-      .ping({ timeout: Math.min(PING_MS, this.#parts.settings.requestTimeoutMs) })
-      .then(onAnswer, (error: unknown) => {
-        this.#checking = undefined;
-        const failure = classifyFailure(error, session);
-        if (failure === "answered" || failure === "unauthorized") return;
-        this.#parts.onLost(session, failure === "session-lost" ? SESSION_UNKNOWN : messageOf(cause), false);
-      });
-  }
-
-  /** Waits for the answers that are still coming on a session whose server is there. */
-  async answered(session: Session): Promise<void> {
-    const sent = this.#sent.get(session);
-    if (sent !== undefined && !this.#isDraining) await within(Promise.allSettled(sent), ANSWER_MS);
-  }
-
-  /** Refuses new requests from now on, and waits for those under way, so long at the most. */
-  async drain(limitMs: number): Promise<void> {
-    this.#isDraining = true;
-    if (limitMs > 0 && this.#running.size > 0) await within(Promise.allSettled(this.#running), limitMs);
-  }
-
-  /** Forgets failures: the server is tried at once. */
-  reset(): void {
-    this.#breaker.reset();
-  }
-
-  #ready(signal: AbortSignal | undefined): Promise<Session> {
-    const session = this.#parts.current();
-    return session === undefined ? rejectOnAbort(this.#parts.session(), signal) : Promise.resolve(session);
-  }
-
-  #track<Value>(session: Session, request: Promise<Value>): Promise<Value> {
-    const sent = this.#sent.get(session) ?? new Set();
-    this.#sent.set(session, sent.add(request));
+  #track(peer: Peer, request: Promise<RawResult>): Promise<RawResult> {
+    const sent = this.#sent.get(peer) ?? new Set();
+    this.#sent.set(peer, sent.add(request));
     const done = (): void => {
       sent.delete(request);
-      if (sent.size === 0 && this.#sent.get(session) === sent) this.#sent.delete(session);
+      if (sent.size === 0 && this.#sent.get(peer) === sent) this.#sent.delete(peer);
     };
     request.then(done, done);
     return request;
   }
-}
-
-function isConnectFailure(error: unknown): boolean {
-  return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
 }

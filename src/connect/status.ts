@@ -1,7 +1,6 @@
-import type { ServerSettings } from "../config/settings.js";
 import type { ConnectionState } from "../events.js";
 import type { TransportSettings } from "../config/transport.js";
-import type { State } from "./connectionState.js";
+import type { Connection } from "./connection.js";
 
 /** State of one server. JSON-safe, without secrets. */
 export interface ServerStatus {
@@ -24,8 +23,11 @@ export interface ServerStatus {
 
 /** The public status of a server. */
 export function statusOf(
-  { serverName, transport }: ServerSettings,
-  { state, unavailableUntilMs }: { readonly state: State; readonly unavailableUntilMs: number | undefined },
+  {
+    settings: { serverName, transport },
+    state,
+    unavailableUntilMs,
+  }: Pick<Connection, "settings" | "state" | "unavailableUntilMs">,
   toolCount: number | undefined,
 ): ServerStatus {
   const sinceMs = state.kind === "connected" ? state.connectedAtMs : "failedAtMs" in state ? state.failedAtMs : undefined;

@@ -1,6 +1,14 @@
 import type { ToolEntry } from "../catalog/toolEntry.js";
-import type { Budgets } from "../config/settings.js";
-import { EMPTY_ACTIVATION, type McpActivation, type McpSent, type Promotion } from "../state.js";
+import type { Budgets } from "../config/defaults.js";
+import type { Strategy } from "../config/agentOptions.js";
+import {
+  EMPTY_ACTIVATION,
+  type McpActivation,
+  type McpSent,
+  type McpStateUpdate,
+  type McpThreadState,
+  type Promotion,
+} from "../state.js";
 import type { ServerView, View } from "./view.js";
 
 /** A tool bound in a model call: one of a server, or one of ours by its name. */
@@ -22,7 +30,7 @@ const ORDERS_PER_SERVER = 1_000_000;
  *
  * Pure. The array of one step begins with that of the step before, except after an eviction or a changed tool.
  */
-export function boundTools(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
+export function toolsToBind(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
   const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
     tool: { kind: "synthetic", name },
     at,
@@ -146,4 +154,19 @@ export function demote(
 /** The activation of a state, empty when it has none yet. */
 export function activationOf(state: { readonly mcpActivation?: McpActivation | undefined }): McpActivation {
   return state.mcpActivation ?? EMPTY_ACTIVATION;
+}
+
+/** The state update for tools that were found or called; `undefined` when there is none. */
+export function promotionOf(
+  view: View,
+  found: readonly ToolEntry[],
+  state: McpThreadState,
+  { strategy, budgets }: { readonly strategy: Strategy; readonly budgets: Budgets },
+): McpStateUpdate | undefined {
+  if (strategy === "execute") return undefined;
+  const { _mcpSent: sent } = state;
+  const activation = activationOf(state);
+  const bound = sent === undefined ? [] : toolsToBind(view, sent, activation, budgets);
+  const mcpActivation = promote(found, bound, activation, sent);
+  return mcpActivation === undefined ? undefined : { mcpActivation };
 }

@@ -1,5 +1,6 @@
 import type { Strategy } from "../config/agentOptions.js";
 import { isRecord } from "../text/isRecord.js";
+import type { CatalogSearch } from "../catalog/search/catalogSearch.js";
 import { nearestNames, type ToolMatches, type ToolQuery } from "../catalog/search/searchTools.js";
 import { schemaText } from "../catalog/schema/schemaText.js";
 import { cut, oneLine } from "../text/clean.js";
@@ -79,7 +80,7 @@ export function searchedServers(view: View, server: string | undefined): readonl
 export async function answerSearch(
   view: View,
   { queries, limit, server }: SearchArguments,
-  find: (query: ToolQuery) => Promise<ToolMatches>,
+  search: Pick<CatalogSearch, "find">,
   strategy: Strategy = "promote",
 ): Promise<SearchAnswer> {
   const serverNames = searchedServers(view, server);
@@ -93,7 +94,7 @@ export async function answerSearch(
   const inScope = new Set(serverNames);
   const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
   const results = await Promise.all(
-    queries.map(async (query) => ({ query, ...(await findShown(view, find, { query, limit, accepts })) })),
+    queries.map(async (query) => ({ query, ...(await findShown(view, search, { query, limit, accepts })) })),
   );
   const matches = interleave(results.map(({ tools }) => tools));
   const missed = results.filter(({ tools }) => tools.length === 0).map((result) => describeMiss(result));
@@ -113,12 +114,8 @@ export async function answerSearch(
  * A search of which everything that is found may be shown: where the policy's function hides a tool, the next one takes
  * its place. Tools that are not about to be shown are not asked about.
  */
-export async function findShown(
-  view: View,
-  find: (query: ToolQuery) => Promise<ToolMatches>,
-  query: ToolQuery,
-): Promise<ToolMatches> {
-  if (!view.hasFunction) return find(query);
+export async function findShown(view: View, search: Pick<CatalogSearch, "find">, query: ToolQuery): Promise<ToolMatches> {
+  if (!view.hasFunction) return search.find(query);
   const hidden = new Set<ToolEntry>();
   const asked = new Set<ToolEntry>();
   const isShown = (entry: ToolEntry): boolean => {
@@ -130,7 +127,7 @@ export async function findShown(
   for (let round = 0; ; round += 1) {
     // Each round looks at twice as many, so that a function that hides much is not asked in many rounds.
     const limit = query.limit * 2 ** round;
-    const found = await find({ ...query, limit, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
+    const found = await search.find({ ...query, limit, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
     // Tools named in the query are found beyond the limit.
     wanted ??= Math.max(query.limit, found.tools.length);
     const tools = takeShown(found.tools, wanted, isShown);

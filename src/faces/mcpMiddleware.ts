@@ -5,11 +5,10 @@ import { createMiddleware } from "langchain";
 import { withoutProtectedKeys } from "../agent/protectedKeys.js";
 import { withBlocks } from "../agent/systemBlocks.js";
 import type { RunRoute } from "../agent/router.js";
-import { runContextOf } from "../agent/runContext.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { WrappableClient } from "../connect/open/wrapped.js";
 import { McpAgent } from "../agent/mcpAgent.js";
-import { McpHub } from "../hub/mcpHub.js";
+import { hubOf, type McpHub } from "../hub/mcpHub.js";
 import { writtenBy, type TurnOutcome } from "../input/turnInput.js";
 import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
@@ -30,8 +29,7 @@ import { mcpStateSchema, type McpStateUpdate } from "../state.js";
  */
 export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
   const parsed = parseAgentOptions(options, "mcpMiddleware options");
-  const hub = McpHub.of(hubOrClient, "mcpMiddleware");
-  const agent = new McpAgent(hub, parsed);
+  const agent = new McpAgent(hubOf(hubOrClient, "mcpMiddleware"), parsed);
 
   const middleware = createMiddleware({
     name: "mcpMiddleware",
@@ -39,23 +37,20 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 
     beforeAgent: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await agent.start(state, state.messages, runContextOf(getConfig()))),
+      hook: async (state) => toHookResult(await agent.start(agent.runOf(state, getConfig()), state.messages)),
     },
 
     beforeModel: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await agent.answered(state, state.messages, interrupt, runContextOf(getConfig()))),
+      hook: async (state) => toHookResult(await agent.answerTyped(agent.runOf(state, getConfig()), state.messages, interrupt)),
     },
 
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
       const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
-      const run = runContextOf(getConfig());
-      const plan = await agent.prepare(state, request.messages, foreignNames, {
-        ...run,
-        model,
-        threadMessages: state.messages,
-      });
+      const run = agent.runOf(state, getConfig());
+      const { messages } = request;
+      const plan = await agent.prepare(run, { messages, threadMessages: state.messages, foreignNames, model });
       const answer = await handler({
         ...request,
         messages: plan.messages,
@@ -64,14 +59,14 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       });
       // A structured response is no AIMessage; a Command in its place would lose it.
       if (!AIMessage.isInstance(answer)) return answer;
-      return withUpdate(answer, { ...plan.update, ...(await agent.review(answer, plan, state, run)) });
+      return withUpdate(answer, { ...plan.update, ...(await agent.review(run, answer, plan)) });
     },
 
-    afterModel: (state) => agent.ask(state, state.messages, interrupt, runContextOf(getConfig())),
+    afterModel: (state) => agent.ask(agent.runOf(state, getConfig()), state.messages, interrupt),
 
     wrapToolCall: async (request, handler) => {
       const { toolCall, tool, state } = request;
-      const route = await agent.route(toolCall, tool !== undefined, state, runContextOf(getConfig()));
+      const route = await agent.route(agent.runOf(state, getConfig()), toolCall, tool !== undefined);
       const run = async ({ tool: ours, args, after }: RunRoute): Promise<ToolMessage | Command> => {
         const call = args === undefined ? toolCall : { ...toolCall, args };
         const result = await handler({ ...request, tool: ours, toolCall: call });
@@ -94,14 +89,14 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
     },
   });
   // Each hook is a node of the graph; without a policy nobody is ever asked.
-  if (!hub.settings.canAsk) {
+  if (!agent.canAsk) {
     delete middleware.afterModel;
     delete middleware.beforeModel;
   }
   return middleware;
 }
 
-/** What a turn begins with, as a hook returns it: a person who has been answered needs no model. */
+/** The outcome of typed input, as a hook returns it: a person who has been answered needs no model. */
 function toHookResult(turn: TurnOutcome | undefined) {
   if (turn === undefined) return undefined;
   return { ...writtenBy(turn), ...(turn.isAnswered ? { jumpTo: "end" as const } : {}) };

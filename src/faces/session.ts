@@ -14,16 +14,16 @@ import { RunnableLambda, type Runnable, type RunnableConfig } from "@langchain/c
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { isCommand } from "@langchain/langgraph";
 
-import { AgentTools } from "../agent/ownTools.js";
-import { errorMessage } from "../call/errorMessage.js";
-import { runContextOf, type RunContext, type ToolCallLike } from "../agent/runContext.js";
+import { OwnTools } from "../agent/ownTools.js";
+import { errorMessage } from "../call/failureText.js";
+import type { RunContext, ToolCall } from "../agent/runContext.js";
 import { isRecord } from "../text/isRecord.js";
 import { parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policyOptions.js";
 import type { WrappableClient } from "../connect/open/wrapped.js";
 import { McpAgent } from "../agent/mcpAgent.js";
 import { McpConfigError, McpStepLimitError } from "../errors.js";
-import { McpHub } from "../hub/mcpHub.js";
+import { hubOf, type McpHub } from "../hub/mcpHub.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../agent/modelRequest.js";
 import { EMPTY_ACTIVATION, mergeActivation, type McpStateUpdate, type McpThreadState } from "../state.js";
 
@@ -58,7 +58,7 @@ export type McpSessionInput = string | BaseLanguageModelInput;
  */
 export class McpSession {
   readonly #agent: McpAgent;
-  readonly #tools: AgentTools;
+  readonly #tools: OwnTools;
   readonly #systemPrompt: string | SystemMessage | undefined;
   readonly #context: McpRunContext | undefined;
   #state: McpThreadState;
@@ -69,7 +69,7 @@ export class McpSession {
   constructor(hub: McpHub, options: McpSessionOptions) {
     const { ownTools = [], systemPrompt, context, state = {}, ...agentOptions } = options;
     this.#agent = new McpAgent(hub, parseAgentOptions(agentOptions, "createMcpSession options"));
-    this.#tools = new AgentTools(this.#agent, ownTools);
+    this.#tools = new OwnTools(this.#agent, ownTools);
     this.#systemPrompt = systemPrompt;
     this.#context = context;
     if (!isRecord(state)) {
@@ -85,7 +85,7 @@ export class McpSession {
 
   /** Begins a turn: opens servers, takes mentions and commands of the newest human message. */
   async begin(input: McpSessionInput, config?: RunnableConfig): Promise<McpTurn> {
-    return this.#turn(withIds(toMessages(input)), this.#run(config));
+    return this.#turn(withIds(toMessages(input)), config);
   }
 
   /**
@@ -107,12 +107,11 @@ export class McpSession {
     if (!AIMessage.isInstance(answer)) {
       throw new McpConfigError("session.runTools takes the AIMessage that a model answered with.");
     }
-    const run = this.#run(config);
     this.#apply(await this.#request?.complete(answer));
     this.#request = undefined;
-    this.#apply(await this.#agent.ask(this.#state, [answer], undefined, run));
-    const before = this.#state;
-    const outcomes = await Promise.all((answer.tool_calls ?? []).map((call) => this.#runCall(call, before, run)));
+    this.#apply(await this.#agent.ask(this.#run(config), [answer], undefined));
+    const run = this.#run(config);
+    const outcomes = await Promise.all((answer.tool_calls ?? []).map((call) => this.#runCall(call, run)));
     for (const { update } of outcomes) this.#apply(update);
     return outcomes.map(({ message }) => message);
   }
@@ -134,14 +133,13 @@ export class McpSession {
    */
   model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
-      const run = this.#run(config);
       let messages = withIds(toMessages(input));
       if (HumanMessage.isInstance(messages.at(-1))) {
-        const turn = await this.#turn(messages, run);
+        const turn = await this.#turn(messages, config);
         if (turn.answer !== undefined) return turn.answer;
         messages = turn.messages;
       }
-      return callModel(model, await this.#prepared(messages, model, config), run);
+      return callModel(model, await this.#prepared(messages, model, config), this.#run(config));
     });
   }
 
@@ -177,10 +175,10 @@ export class McpSession {
     });
   }
 
-  async #turn(messages: BaseMessage[], run: RunContext): Promise<McpTurn> {
-    let turn = await this.#agent.start(this.#state, messages, run);
+  async #turn(messages: BaseMessage[], config: RunnableConfig | undefined): Promise<McpTurn> {
+    let turn = await this.#agent.start(this.#run(config), messages);
     this.#apply(turn.update);
-    const asked = await this.#agent.answered(this.#state, messages, undefined, run);
+    const asked = await this.#agent.answerTyped(this.#run(config), messages, undefined);
     if (asked !== undefined) {
       this.#apply(asked.update);
       turn = asked;
@@ -195,34 +193,24 @@ export class McpSession {
     const [first, ...rest] = input;
     const leading = first !== undefined && SystemMessage.isInstance(first) ? first : undefined;
     const messages = withIds(leading === undefined ? input : rest);
-    const run = this.#run(config);
-    const request = await prepareModelRequest({
-      agent: this.#agent,
-      state: this.#state,
-      messages,
-      agentTools: this.#tools,
-      systemPrompt: leading ?? this.#systemPrompt,
-      model,
-      run,
-    });
+    const systemPrompt = leading ?? this.#systemPrompt;
+    const request = await prepareModelRequest(this.#agent, this.#run(config), messages, this.#tools, { systemPrompt, model });
     this.#apply(request.update);
     this.#request = request;
     return request;
   }
 
   async #runCall(
-    call: ToolCallLike,
-    state: McpThreadState,
+    call: ToolCall,
     run: RunContext,
   ): Promise<{ readonly message: ToolMessage; readonly update: McpStateUpdate | undefined }> {
-    const { result, update } = await this.#tools.run(call, state, run);
+    const { result, update } = await this.#tools.run(run, call);
     if (!isCommand(result)) return { message: result, update };
     return { message: errorMessage(call, `${call.name} answered with a Command, which only a graph can follow.`), update };
   }
 
   #run(config: RunnableConfig | undefined): RunContext {
-    const run = runContextOf(config);
-    return this.#context === undefined ? run : { ...run, context: this.#context };
+    return this.#agent.runOf(this.#state, config, this.#context === undefined ? {} : { context: this.#context });
   }
 
   #apply(update: McpStateUpdate | undefined): void {
@@ -244,7 +232,7 @@ export class McpSession {
  * const messages = await session.loop(model).invoke("Which files are here?");
  */
 export function createMcpSession(hubOrClient: McpHub | WrappableClient, options: McpSessionOptions = {}): McpSession {
-  return new McpSession(McpHub.of(hubOrClient, "createMcpSession"), options);
+  return new McpSession(hubOf(hubOrClient, "createMcpSession"), options);
 }
 
 function toMessages(input: McpSessionInput): BaseMessage[] {

@@ -1,14 +1,14 @@
 import { plainJson } from "../call/callArguments.js";
-import type { Caller } from "../call/permits.js";
+import { askNow } from "../ask/people.js";
+import type { Caller } from "../call/caller.js";
 import type { CallOutcome } from "../call/result.js";
 import type { ToolChange } from "../catalog/toolFingerprints.js";
 import type { OnAsk } from "../config/askSchema.js";
 import { isRecord } from "../text/isRecord.js";
 import type { McpRunContext } from "../config/policyOptions.js";
-import type { HubSettings } from "../config/settings.js";
 import type { McpConsents } from "../connect/stdio/consents.js";
 import { McpConfigError } from "../errors.js";
-import type { HubParts } from "./hubParts.js";
+import { partsOf } from "./hubParts.js";
 import type { McpCommand } from "../input/commands.js";
 
 /** Who an operation of the hub is for, and how a person is asked when the policy says so. */
@@ -33,36 +33,24 @@ export interface ArgumentCompletion {
   readonly hasMore: boolean;
 }
 
-/** What a program can do with the servers of a hub. All of it passes the gate. */
+/** Operations on the servers of a hub, for programs. All of them pass the gate. */
 export abstract class HubOperations {
-  readonly #settings: HubSettings;
-  readonly #parts: HubParts;
-
-  /** @internal */
-  constructor(settings: HubSettings, parts: HubParts) {
-    this.#settings = settings;
-    this.#parts = parts;
-  }
-
   /**
    * Which programs people have approved, and which wait for them.
    *
    * @throws {McpConfigError} for a hub without the option `consent`.
    */
   get consents(): McpConsents {
-    const { consents } = this.#parts;
+    const { consents } = partsOf(this);
     if (consents !== undefined) return consents;
-    throw new McpConfigError('This hub asks nobody about programs. Make it with the option consent: { store: "…" }.');
+    throw new McpConfigError(
+      'This hub asks nobody about programs. Make it with the option security: { consent: { store: "…" } }.',
+    );
   }
 
-  /** @internal The same; `undefined` for a hub without the option. */
-  get programs(): McpConsents | undefined {
-    return this.#parts.consents;
-  }
-
-  /** Tools that are not what they were when they were seen first, and that nobody has accepted (option `toolFingerprints`). */
+  /** Tools that changed since they were first seen, and that nobody has accepted (option `security.toolFingerprints`). */
   toolChanges(): ToolChange[] {
-    return this.#parts.fingerprints.changes();
+    return partsOf(this).fingerprints.changes();
   }
 
   /**
@@ -72,10 +60,11 @@ export abstract class HubOperations {
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
-    const connection = this.#parts.pool.connection(serverName);
-    this.#parts.fingerprints.accept(serverName, toolNames);
-    await this.#parts.fingerprints.settled();
-    if (this.#settings.toolFingerprints.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
+    const { pool, fingerprints, settings } = partsOf(this);
+    const connection = pool.connection(serverName);
+    fingerprints.accept(serverName, toolNames);
+    await fingerprints.settled();
+    if (settings.toolFingerprints.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
   }
 
   /**
@@ -88,7 +77,7 @@ export abstract class HubOperations {
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
   async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return this.#parts.gate.call({ ...callerOf(options), serverName, toolName, arguments: plainJson(args) });
+    return partsOf(this).gate.call({ ...callerFor(options), serverName, toolName, arguments: plainJson(args) });
   }
 
   /**
@@ -104,7 +93,7 @@ export abstract class HubOperations {
     args: Readonly<Record<string, string>> = {},
     options: OperationOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.requests.getPrompt({ ...callerOf(options), serverName, promptName, arguments: args });
+    return partsOf(this).reads.getPrompt(serverName, promptName, args, callerFor(options));
   }
 
   /**
@@ -115,7 +104,7 @@ export abstract class HubOperations {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
    */
   readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#parts.requests.readResource({ ...callerOf(options), serverName, uri });
+    return partsOf(this).reads.readResource({ serverName, uri }, callerFor(options));
   }
 
   /**
@@ -125,17 +114,17 @@ export abstract class HubOperations {
    * @throws {McpConnectionError} when the server does not answer.
    */
   listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "prompts" });
+    return partsOf(this).reads.list(serverName, "prompts", callerFor(options));
   }
 
   /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
   listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "resources" });
+    return partsOf(this).reads.list(serverName, "resources", callerFor(options));
   }
 
   /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
   listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
-    return this.#parts.requests.list({ ...callerOf(options), serverName, key: "resourceTemplates" });
+    return partsOf(this).reads.list(serverName, "resourceTemplates", callerFor(options));
   }
 
   /**
@@ -145,8 +134,9 @@ export abstract class HubOperations {
    * @param options - `servers`: of these alone. Default: all that are enabled.
    */
   listCommands(options: OperationOptions & { readonly servers?: readonly string[] } = {}): Promise<McpCommand[]> {
-    const enabled = [...this.#settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
-    return this.#parts.commands.list(options.servers ?? enabled, callerOf(options));
+    const { commands, settings } = partsOf(this);
+    const enabled = [...settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
+    return commands.list(options.servers ?? enabled, callerFor(options));
   }
 
   /**
@@ -172,7 +162,7 @@ export abstract class HubOperations {
         : { type: "ref/resource", uri: reference.uriTemplate };
     const context = options.arguments === undefined ? {} : { context: { arguments: { ...options.arguments } } };
     const params = { ref, argument: { ...argument }, ...context };
-    const { completion } = await this.#parts.requests.complete({ ...callerOf(options), serverName, promptName, params });
+    const { completion } = await partsOf(this).reads.complete(serverName, params, promptName, callerFor(options));
     const { values, total, hasMore } = isRecord(completion) ? completion : {};
     const texts = Array.isArray(values) ? (values as unknown[]).filter((value) => typeof value === "string") : [];
     return { values: texts.slice(0, 100), ...(typeof total === "number" ? { total } : {}), hasMore: hasMore === true };
@@ -186,16 +176,16 @@ export abstract class HubOperations {
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
    */
   async subscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
-    await this.#parts.requests.subscription({ ...callerOf(options), serverName, uri, change: "subscribe" });
+    await partsOf(this).reads.subscription({ serverName, uri }, "subscribe", callerFor(options));
   }
 
   /** Ends {@link subscribeResource}. */
   async unsubscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
-    await this.#parts.requests.subscription({ ...callerOf(options), serverName, uri, change: "unsubscribe" });
+    await partsOf(this).reads.subscription({ serverName, uri }, "unsubscribe", callerFor(options));
   }
 }
 
-/** Only what a caller may say: an approval is not. */
-function callerOf({ context, signal, onAsk }: OperationOptions): Caller {
-  return { context, signal, onAsk };
+/** The caller of an operation: an approval is none of its options. */
+export function callerFor({ context, signal, onAsk }: OperationOptions): Caller {
+  return { context, signal, ...(onAsk === undefined ? {} : { ask: (asked) => askNow(asked, onAsk, { context, signal }) }) };
 }

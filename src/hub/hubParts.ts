@@ -1,126 +1,156 @@
-import { tellNotification, tellState } from "../call/adapterCallbacks.js";
-import { McpTools } from "../call/mcpTools.js";
 import { Gate } from "../call/gate.js";
-import { Requests } from "../call/requests.js";
+import { McpTools } from "../call/mcpTools.js";
 import { Permits } from "../call/permits.js";
+import { ServerReads } from "../call/serverReads.js";
 import { Catalog } from "../catalog/catalog.js";
+import { CatalogSearch } from "../catalog/search/catalogSearch.js";
 import { Snapshots } from "../catalog/snapshots.js";
 import { takeToolList } from "../catalog/takeToolList.js";
 import { ToolFingerprints } from "../catalog/toolFingerprints.js";
-import { CatalogSearch } from "../catalog/search/catalogSearch.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import type { Connection } from "../connect/connection.js";
 import { storeOf } from "../connect/fileStore.js";
-import { McpConsents } from "../connect/stdio/consents.js";
 import { consentOf, openManaged } from "../connect/open/managed.js";
+import type { OpenPeer } from "../connect/peer.js";
 import { ConnectionPool } from "../connect/pool.js";
-import type { OpenSession } from "../connect/peer.js";
-import { messageOf } from "../errors.js";
+import { McpConsents } from "../connect/stdio/consents.js";
+import type { StateOf, ViewOptions } from "../disclose/view.js";
+import { Views } from "../disclose/views.js";
+import { McpConfigError, messageOf } from "../errors.js";
 import { HubEvents } from "../events.js";
 import { Commands } from "../input/commands.js";
 import { Policy } from "../policy/policy.js";
+import { tellNotification, tellState } from "./tell.js";
 
-/** What a hub is made of. */
-export interface HubParts {
+/**
+ * The parts of a hub, joined: a connection's tools go into the catalog, the gate's calls go to the connection.
+ *
+ * For the agents of this package; a hub shows none of it.
+ */
+export class HubParts {
+  readonly settings: HubSettings;
   readonly events: HubEvents;
   readonly catalog: Catalog;
   readonly fingerprints: ToolFingerprints;
   readonly search: CatalogSearch;
-  readonly snapshots: Snapshots | undefined;
-  /** The policy in force; another one may take its place. */
-  readonly policy: { current: Policy };
   readonly permits: Permits;
   readonly pool: ConnectionPool;
-  /** Who has approved which program; `undefined` when nobody has to. */
+  /** Programs that people have approved; `undefined` when nobody has to. */
   readonly consents: McpConsents | undefined;
   readonly gate: Gate;
-  readonly requests: Requests;
+  readonly reads: ServerReads;
   readonly tools: McpTools;
   readonly commands: Commands;
-}
+  /** The policy in force; another one may take its place. */
+  policy: Policy;
+  /** Names of the servers that agents use. */
+  readonly usedServers = new Set<string>();
+  readonly #snapshots: Snapshots | undefined;
 
-/**
- * Makes the parts of a hub and joins them: what a connection lists goes into the catalog, what the gate calls goes to the
- * connection. No I/O.
- *
- * @param openWrapped - How servers of a wrapped client are reached.
- * @throws {McpConfigError} for a policy that cannot be read.
- */
-export function makeHubParts(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenSession): HubParts {
-  const events = new HubEvents(settings.warnings);
-  const catalog = new Catalog(settings);
-  const search = new CatalogSearch({
-    catalog,
-    embeddings: settings.embeddings,
-    rerank: settings.rerank,
-    onError: (error) => events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`),
-  });
-  const snapshots = snapshotsOf(settings, events);
-  const policy = { current: new Policy(settings, settings.policy) };
-  const fingerprints = fingerprintsOf(settings, events);
-  const permits = new Permits(() => policy.current, events, fingerprints);
-  const consents = consentsOf(settings, events, (serverName) => pool.connections.get(serverName));
-  const pool = new ConnectionPool({
-    settings,
-    open: openWrapped ?? ((server) => openManaged(server, settings, consents)),
-    admit: (server) => {
-      const consented = consentOf(server, settings, consents);
-      if (!fingerprints.isKeeping) return consented;
-      return async (signal) => {
-        await fingerprints.load(server.serverName);
-        await consented?.(signal);
-      };
-    },
-    isWrapped: openWrapped !== undefined,
-    events: {
-      onState: (serverName, state) => tellState(settings, serverName, state, events),
-      onListed: (server, listing) => {
-        const isChanged = takeToolList(catalog, events, fingerprints, server, listing);
-        snapshots?.save(server.serverName, catalog.server(server.serverName)!.snapshot);
-        if (isChanged) search.update();
-        return isChanged;
+  /**
+   * No I/O.
+   *
+   * @param openWrapped - How servers of a wrapped client are reached.
+   * @throws {McpConfigError} for a policy that cannot be read.
+   */
+  constructor(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenPeer) {
+    const { toolFingerprints, snapshotStore, consent, servers } = settings;
+    const events = new HubEvents(settings.warnings);
+    this.settings = settings;
+    this.events = events;
+    this.catalog = new Catalog(settings);
+    this.search = new CatalogSearch(this.catalog, settings.search, events);
+    this.#snapshots = snapshotStore === undefined ? undefined : new Snapshots(storeOf(snapshotStore), servers, events);
+    this.policy = new Policy(settings, settings.policy);
+    const kept = toolFingerprints.store === undefined ? undefined : storeOf(toolFingerprints.store);
+    this.fingerprints = new ToolFingerprints(toolFingerprints, kept, events);
+    this.permits = new Permits(() => this.policy, events, this.fingerprints);
+    this.consents = consent === undefined ? undefined : this.#makeConsents(consent);
+    this.pool = new ConnectionPool({
+      settings,
+      open: openWrapped ?? ((server) => openManaged(server, settings, this.consents)),
+      admit: (server) => this.#admissionOf(server),
+      isWrapped: openWrapped !== undefined,
+      events: {
+        onState: (serverName, state) => tellState(settings, serverName, state, events),
+        onListed: (server, list) => {
+          const isChanged = takeToolList(this.catalog, events, this.fingerprints, server, list);
+          this.#snapshots?.save(server.serverName, this.catalog.server(server.serverName)!.snapshot);
+          if (isChanged) this.search.update();
+          return isChanged;
+        },
+        onListChanged: (serverName, kind, diff) => events.emit("catalog", { serverName, kind, ...diff }),
+        onRefreshFailed: (serverName, error) => events.warn("REFRESH_FAILED", messageOf(error), serverName),
+        onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
       },
-      onListChanged: (serverName, kind, diff) => events.emit("catalog", { serverName, kind, ...diff }),
-      onRefreshFailed: (serverName, error) => events.warn("REFRESH_FAILED", messageOf(error), serverName),
-      onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
-    },
-  });
-  const connectionOf = (serverName: string): Connection | undefined => pool.connections.get(serverName);
-  const gate = new Gate({ settings, catalog, permits, events, connectionOf });
-  const requests = new Requests({ settings, permits, events, connectionOf });
-  const tools = new McpTools(settings.servers, gate);
-  const commands = new Commands({ serverNames: [...settings.servers.keys()], requests, permits });
-  return { events, catalog, fingerprints, search, snapshots, policy, permits, pool, consents, gate, requests, tools, commands };
+    });
+    this.gate = new Gate(settings, this.catalog, this.permits, events, this.pool);
+    this.reads = new ServerReads(this.pool, this.permits, events);
+    this.tools = new McpTools(servers, this.gate);
+    this.commands = new Commands([...servers.keys()], this.reads, this.permits);
+  }
+
+  /** The views of an agent. @throws {McpConfigError} for a server that is not configured. */
+  views(options: ViewOptions): Views {
+    const { servers } = this.settings;
+    const unknown = options.servers?.find((serverName) => !servers.has(serverName));
+    if (unknown !== undefined) {
+      throw new McpConfigError(
+        `"servers" names "${unknown}", which is not configured. Servers: ${[...servers.keys()].join(", ")}.`,
+      );
+    }
+    const stateOf: StateOf = (serverName) => {
+      const { state, unavailableUntilMs } = this.pool.connection(serverName);
+      return unavailableUntilMs === undefined ? state.kind : "unavailable";
+    };
+    return new Views({ catalog: this.catalog, servers, stateOf, policyOf: () => this.policy }, options);
+  }
+
+  /** Takes the snapshots of servers that are not known yet, once. Never rejects. */
+  async recall(): Promise<void> {
+    if (this.#snapshots === undefined) return;
+    const { catalog, fingerprints, settings } = this;
+    if (fingerprints.isKeeping) await Promise.all([...settings.servers.keys()].map((name) => fingerprints.load(name)));
+    await this.#snapshots.load((serverName, snapshot) => {
+      if (catalog.server(serverName) !== undefined) return;
+      catalog.setServer(serverName, { ...snapshot, tools: fingerprints.check(serverName, snapshot.tools) }, true);
+      this.search.update();
+    });
+  }
+
+  /** Closes connections, then waits until everything is kept. */
+  async close(drainMs?: number): Promise<void> {
+    await this.pool.close(drainMs);
+    await Promise.all([this.#snapshots?.settled(), this.fingerprints.settled()]);
+  }
+
+  /** Runs before a server is opened: reads its fingerprints, and asks a person about its program. */
+  #admissionOf(server: ServerSettings): ((signal: AbortSignal) => Promise<void>) | undefined {
+    const consented = consentOf(server, this.settings, this.consents);
+    if (!this.fingerprints.isKeeping) return consented;
+    return async (signal) => {
+      await this.fingerprints.load(server.serverName);
+      await consented?.(signal);
+    };
+  }
+
+  #makeConsents(consent: NonNullable<HubSettings["consent"]>): McpConsents {
+    return new McpConsents(consent, {
+      onStoreFailed: (error) => this.events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
+      onApproved: (serverName) => this.pool.connections.get(serverName)?.allowed(),
+      onForbidden: (serverName, error) => this.pool.connections.get(serverName)?.disable(error),
+    });
+  }
 }
 
-function fingerprintsOf({ toolFingerprints }: HubSettings, events: HubEvents): ToolFingerprints {
-  const { store } = toolFingerprints;
-  return new ToolFingerprints({
-    settings: toolFingerprints,
-    store: store === undefined ? undefined : storeOf(store),
-    isHeard: () => events.has("toolChanged"),
-    onChange: (change) => events.emit("toolChanged", { ...change }),
-    onFailed: (error) => events.warn("TOOL_FINGERPRINTS_FAILED", `The store of tool fingerprints failed: ${messageOf(error)}`),
-  });
+const known = new WeakMap<object, HubParts>();
+
+/** Ties the parts to their hub. */
+export function keepParts(hub: object, parts: HubParts): HubParts {
+  known.set(hub, parts);
+  return parts;
 }
 
-function consentsOf(
-  { consent }: HubSettings,
-  events: HubEvents,
-  connectionOf: (serverName: string) => Connection | undefined,
-): McpConsents | undefined {
-  if (consent === undefined) return undefined;
-  return new McpConsents(consent, {
-    onStoreFailed: (error) => events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
-    onApproved: (serverName) => connectionOf(serverName)?.allowed(),
-    onForbidden: (serverName, error) => connectionOf(serverName)?.disable(error),
-  });
-}
-
-function snapshotsOf(settings: HubSettings, events: HubEvents): Snapshots | undefined {
-  const { snapshotStore } = settings;
-  if (snapshotStore === undefined) return undefined;
-  return new Snapshots(storeOf(snapshotStore), settings, (error) =>
-    events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`),
-  );
+/** The parts of a hub. */
+export function partsOf(hub: object): HubParts {
+  return known.get(hub)!;
 }

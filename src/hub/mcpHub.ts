@@ -3,32 +3,25 @@ import { isDeepStrictEqual } from "node:util";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import pLimit from "p-limit";
 
-import type { McpTools } from "../call/mcpTools.js";
-import type { CallRequest, JudgedCall } from "../call/gate.js";
-import type { Caller, Permits } from "../call/permits.js";
-import type { Requests } from "../call/requests.js";
-import type { ServerSnapshot } from "../catalog/catalog.js";
 import type { McpTool } from "../call/mcpTool.js";
-import type { ToolMatches, ToolQuery } from "../catalog/search/searchTools.js";
+import type { ServerSnapshot } from "../catalog/catalog.js";
 import type { McpHubOptions, McpWrapOptions } from "../config/hubOptions.js";
 import { parseOptions } from "../config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "../config/policyOptions.js";
 import type { McpServerEntry } from "../config/serverOptions.js";
 import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "../config/settings.js";
 import { isWrappableClient, openWrapped, unguardedUrl, type WrappableClient } from "../connect/open/wrapped.js";
-import type { ConnectionPool, ConnectReport } from "../connect/pool.js";
-import type { OpenSession } from "../connect/peer.js";
+import type { OpenPeer } from "../connect/peer.js";
+import type { ConnectReport } from "../connect/pool.js";
 import { statusOf, type ServerStatus } from "../connect/status.js";
-import type { StateOf, ViewOptions } from "../disclose/view.js";
 import { findShown } from "../disclose/search.js";
-import { Views } from "../disclose/views.js";
+import type { ViewOptions } from "../disclose/view.js";
 import { McpConfigError, McpConnectionError } from "../errors.js";
-import type { HubEvents, McpEventName, McpEvents } from "../events.js";
-import { HubOperations, type OperationOptions } from "./hubOperations.js";
-import { makeHubParts, type HubParts } from "./hubParts.js";
-import type { Commands } from "../input/commands.js";
+import type { McpEventName, McpEvents } from "../events.js";
 import { Policy } from "../policy/policy.js";
 import { warnAboutPolicy } from "../policy/warnings.js";
+import { callerFor, HubOperations, type OperationOptions } from "./hubOperations.js";
+import { HubParts, keepParts, partsOf } from "./hubParts.js";
 
 /** A tool found by `hub.search()`. */
 export interface FoundTool {
@@ -57,26 +50,30 @@ const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonl
  * const { connected, failed } = await hub.connect();
  */
 export class McpHub extends HubOperations {
-  readonly #settings: HubSettings;
-  readonly #parts: HubParts;
-  readonly #named = new Set<string>();
-  readonly #wrapped: WrappedParts | undefined;
+  readonly #wrapped: Wrapped | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(options: McpHubOptions | Record<string, McpServerEntry>);
+  constructor(options: McpHubOptions);
   /** @internal A hub of a wrapped client, made by {@link McpHub.wrap}. */
-  constructor(settings: HubSettings, wrapped: WrappedParts);
-  constructor(options: McpHubOptions | Record<string, McpServerEntry> | HubSettings, wrapped?: WrappedParts) {
+  constructor(settings: HubSettings, wrapped: Wrapped);
+  constructor(options: McpHubOptions | HubSettings, wrapped?: Wrapped) {
+    super();
     const settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
-    const parts = makeHubParts(settings, wrapped?.open);
-    super(settings, parts);
-    this.#settings = settings;
-    this.#parts = parts;
+    const { events, policy } = keepParts(this, new HubParts(settings, wrapped?.open));
     this.#wrapped = wrapped;
-    for (const { option, reason } of this.#settings.withoutEffect) {
-      this.events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
+    for (const { option, reason } of settings.withoutEffect) {
+      events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
     }
-    warnAboutPolicy(this.#parts.policy.current, this.events);
+    warnAboutPolicy(policy, events);
+  }
+
+  /**
+   * The hub of a bare record of servers, as `MultiServerMCPClient` takes it.
+   *
+   * @throws {McpConfigError} for wrong options.
+   */
+  static fromServers(mcpServers: Record<string, McpServerEntry>, options: Omit<McpHubOptions, "mcpServers"> = {}): McpHub {
+    return new McpHub({ ...options, mcpServers });
   }
 
   /**
@@ -107,16 +104,21 @@ export class McpHub extends HubOperations {
         return async (signal, events) => {
           const refusal = await unguardedUrl(client, serverName, settings.urlGuard);
           if (refusal !== undefined) {
-            hub.events.warn("URL_NOT_GUARDED", `${refusal.message} Its client is yours, so that is not prevented.`, serverName);
+            partsOf(hub).events.warn(
+              "URL_NOT_GUARDED",
+              `${refusal.message} Its client is yours, so that is not prevented.`,
+              serverName,
+            );
           }
           return open(signal, events);
         };
       },
       onClose: () => wrappedHubs.delete(client),
     });
-    hub.events.on("connection", ({ state }) => {
+    const { events } = partsOf(hub);
+    events.on("connection", ({ state }) => {
       if (state === "failed" && onConnectionError === "throw" && settings.servers.size > 1) {
-        hub.events.warn(
+        events.warn(
           "WRAPPED_CLIENT_THROWS",
           'The wrapped client has onConnectionError "throw": one server that fails makes all fail. Set it to "ignore", or give the configuration to new McpHub(…).',
         );
@@ -124,25 +126,6 @@ export class McpHub extends HubOperations {
     });
     wrappedHubs.set(client, { hub, options });
     return hub;
-  }
-
-  /**
-   * @internal The hub that a face was given, or that of the client it was given.
-   *
-   * @param subject - Name of the face, for the error.
-   * @throws {McpConfigError} for anything else.
-   */
-  static of(hubOrClient: McpHub | WrappableClient, subject: string): McpHub {
-    if (hubOrClient instanceof McpHub) return hubOrClient;
-    if (isWrappableClient(hubOrClient)) return McpHub.wrap(hubOrClient);
-    throw new McpConfigError(
-      `${subject}(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write ${subject}(new McpHub(configuration)).`,
-    );
-  }
-
-  /** The settings in force. */
-  get settings(): HubSettings {
-    return this.#settings;
   }
 
   /**
@@ -157,10 +140,11 @@ export class McpHub extends HubOperations {
     options: { readonly onFailure?: "report" | "throw" } = {},
   ): Promise<ConnectReport> {
     if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
-    await this.recall();
-    const names = serverNames ?? (this.#named.size > 0 ? [...this.#named] : [...this.pool.connections.keys()]);
-    const { connected, failed } = await this.pool.startAll(names);
-    const onFailure = options.onFailure ?? (this.#settings.onConnectionError === "throw" ? "throw" : "report");
+    const parts = partsOf(this);
+    await parts.recall();
+    const used = parts.usedServers.size > 0 ? parts.usedServers : parts.settings.servers.keys();
+    const { connected, failed } = await parts.pool.startAll(serverNames ?? [...used]);
+    const onFailure = options.onFailure ?? (parts.settings.onConnectionError === "throw" ? "throw" : "report");
     if (onFailure === "throw" && failed[0] !== undefined) throw failed[0].error;
     return { connected, failed };
   }
@@ -171,8 +155,9 @@ export class McpHub extends HubOperations {
    * @throws {McpMiddlewareError} with the reason when it cannot be opened.
    */
   async reconnect(serverName: string): Promise<void> {
-    this.programs?.forgetRefusal(serverName);
-    await this.pool.connection(serverName).reconnect();
+    const { consents, pool } = partsOf(this);
+    consents?.forgetRefusal(serverName);
+    await pool.connection(serverName).reconnect();
   }
 
   /**
@@ -181,7 +166,8 @@ export class McpHub extends HubOperations {
    * @throws when a listing fails; the last good list stays.
    */
   async refresh(serverName?: string): Promise<void> {
-    const connections = serverName === undefined ? [...this.pool.connections.values()] : [this.pool.connection(serverName)];
+    const { pool } = partsOf(this);
+    const connections = serverName === undefined ? [...pool.connections.values()] : [pool.connection(serverName)];
     const connected = serverName === undefined ? connections.filter(({ state }) => state.kind === "connected") : connections;
     await Promise.all(connected.map((connection) => connection.refresh()));
   }
@@ -193,10 +179,7 @@ export class McpHub extends HubOperations {
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
-    const { snapshots, fingerprints } = this.#parts;
-    this.#closing ??= this.pool.close(options.drainMs).then(async () => {
-      await Promise.all([snapshots?.settled(), fingerprints.settled()]);
-    });
+    this.#closing ??= partsOf(this).close(options.drainMs);
     return this.#closing;
   }
 
@@ -206,8 +189,9 @@ export class McpHub extends HubOperations {
 
   /** State of every server, in the order of the configuration. JSON-safe, without secrets. */
   status(): ServerStatus[] {
-    return [...this.pool.connections].map(([serverName, connection]) =>
-      statusOf(this.#settings.servers.get(serverName)!, connection, this.#parts.catalog.server(serverName)?.tools.length),
+    const { pool, catalog } = partsOf(this);
+    return [...pool.connections].map(([serverName, connection]) =>
+      statusOf(connection, catalog.server(serverName)?.tools.length),
     );
   }
 
@@ -217,8 +201,9 @@ export class McpHub extends HubOperations {
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   snapshot(serverName: string): ServerSnapshot | undefined {
-    this.pool.connection(serverName);
-    return this.#parts.catalog.server(serverName)?.snapshot;
+    const { pool, catalog } = partsOf(this);
+    pool.connection(serverName);
+    return catalog.server(serverName)?.snapshot;
   }
 
   /**
@@ -230,14 +215,15 @@ export class McpHub extends HubOperations {
    * `overrides`: agents made with it have no hook that asks.
    */
   setPolicy(policy: PolicyOptions): void {
-    if (!this.#settings.canAsk) {
+    const parts = partsOf(this);
+    if (!parts.settings.canAsk) {
       throw new McpConfigError(
         'This hub was made without a policy, so its agents have no hook that asks. Make it with policy: { default: "allow" } to set rules later.',
       );
     }
     const parsed = typeof policy === "function" ? policy : parseOptions(policySchema, policy, "hub.setPolicy");
-    this.#parts.policy.current = new Policy(this.#settings, parsed);
-    warnAboutPolicy(this.#parts.policy.current, this.events);
+    parts.policy = new Policy(parts.settings, parsed);
+    warnAboutPolicy(parts.policy, parts.events);
   }
 
   /** Finds tools of the servers that are connected, best first. */
@@ -245,8 +231,9 @@ export class McpHub extends HubOperations {
     query: string,
     options: ViewOptions & { readonly limit?: number; readonly context?: McpRunContext } = {},
   ): Promise<FoundTool[]> {
-    const view = this.views(options).of(options.context ?? {});
-    const { tools } = await findShown(view, (wanted) => this.find(wanted), {
+    const parts = partsOf(this);
+    const view = parts.views(options).of(options.context ?? {});
+    const { tools } = await findShown(view, parts.search, {
       query,
       limit: options.limit ?? 5,
       accepts: (entry) => view.isVisible(entry),
@@ -259,11 +246,6 @@ export class McpHub extends HubOperations {
     }));
   }
 
-  /** @internal The search behind `search()` and `search_mcp_tools`. */
-  find(query: ToolQuery): Promise<ToolMatches> {
-    return this.#parts.search.find(query);
-  }
-
   /**
    * LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed.
    *
@@ -271,13 +253,13 @@ export class McpHub extends HubOperations {
    */
   async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<McpTool[]> {
     const { context, onAsk, ...options } = filter;
-    const view = this.views(options).of(context ?? {});
+    const parts = partsOf(this);
+    const view = parts.views(options).of(context ?? {});
     await this.connect(view.serverNames);
     const entries = view.servers().flatMap(({ tools }) => tools.filter(view.mayShow));
-    const caller: Caller = { ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) };
-    return entries.map((entry) =>
-      (context ?? onAsk) === undefined ? this.#parts.tools.of(entry) : this.#parts.tools.for(entry, caller),
-    );
+    if ((context ?? onAsk) === undefined) return entries.map((entry) => parts.tools.of(entry));
+    const caller = callerFor({ ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) });
+    return entries.map((entry) => parts.tools.for(entry, caller));
   }
 
   /**
@@ -285,88 +267,32 @@ export class McpHub extends HubOperations {
    * no events.
    */
   async getClient(serverName: string): Promise<Client> {
-    return (await this.pool.connection(serverName).session()).client;
+    return (await partsOf(this).pool.connection(serverName).peer()).client;
   }
 
   /** Calls `listener` at each event of that name. Returns a function that ends this. */
   on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
-    return this.events.on(name, listener);
-  }
-
-  /** @internal Events, for the faces. */
-  get events(): HubEvents {
-    return this.#parts.events;
-  }
-
-  /** @internal What an agent may see. @throws {McpConfigError} for a server that is not configured. */
-  views(options: ViewOptions): Views {
-    for (const serverName of options.servers ?? []) {
-      if (this.pool.connections.has(serverName)) continue;
-      throw new McpConfigError(
-        `"servers" names "${serverName}", which is not configured. Servers: ${[...this.pool.connections.keys()].join(", ")}.`,
-      );
-    }
-    const { servers } = this.#settings;
-    const stateOf: StateOf = (serverName) => {
-      const { state, unavailableUntilMs } = this.pool.connections.get(serverName)!;
-      return unavailableUntilMs === undefined ? state.kind : "unavailable";
-    };
-    return new Views({ catalog: this.#parts.catalog, servers, stateOf, policyOf: () => this.#parts.policy.current }, options);
-  }
-
-  /** @internal Tools as they are bound. */
-  get tools(): McpTools {
-    return this.#parts.tools;
-  }
-
-  /** @internal Decides about operations and writes the audit. */
-  get permits(): Permits {
-    return this.#parts.permits;
-  }
-
-  /** @internal Requests besides calls, for the faces. */
-  get requests(): Requests {
-    return this.#parts.requests;
-  }
-
-  /** @internal Prompts as commands, for the faces. */
-  get commands(): Commands {
-    return this.#parts.commands;
-  }
-
-  /** @internal What would be sent for a call, and what the policy says of it. */
-  judge(request: CallRequest): Promise<JudgedCall> {
-    return this.#parts.gate.judge(request);
-  }
-
-  /** @internal Takes what is remembered of servers that are not known yet, once. */
-  async recall(): Promise<void> {
-    const { snapshots, fingerprints } = this.#parts;
-    if (snapshots === undefined) return;
-    if (fingerprints.isKeeping)
-      await Promise.all([...this.#settings.servers.keys()].map((serverName) => fingerprints.load(serverName)));
-    await snapshots.load((serverName, snapshot) => {
-      if (this.#parts.catalog.server(serverName) !== undefined) return;
-      const tools = fingerprints.check(serverName, snapshot.tools);
-      this.#parts.catalog.setServer(serverName, { ...snapshot, tools }, true);
-      this.#parts.search.update();
-    });
-  }
-
-  /** @internal A face names the servers it will use. */
-  name(serverNames: readonly string[]): void {
-    for (const serverName of serverNames) this.#named.add(serverName);
-  }
-
-  /** @internal The connections, for the faces. */
-  get pool(): ConnectionPool {
-    return this.#parts.pool;
+    return partsOf(this).events.on(name, listener);
   }
 }
 
-/** What a wrapped hub needs in place of transports. */
-interface WrappedParts {
-  readonly open: (settings: ServerSettings) => OpenSession;
+/** How the servers of a wrapped client are reached. */
+interface Wrapped {
+  readonly open: (settings: ServerSettings) => OpenPeer;
   /** The hub was closed: the next wrap of the client makes a new one. */
   readonly onClose: () => void;
+}
+
+/**
+ * The hub that a face was given, or that of the client it was given.
+ *
+ * @param subject - Name of the face, for the error.
+ * @throws {McpConfigError} for anything else.
+ */
+export function hubOf(hubOrClient: McpHub | WrappableClient, subject: string): McpHub {
+  if (hubOrClient instanceof McpHub) return hubOrClient;
+  if (isWrappableClient(hubOrClient)) return McpHub.wrap(hubOrClient);
+  throw new McpConfigError(
+    `${subject}(hubOrClient) needs a McpHub or a MultiServerMCPClient. For a configuration, write ${subject}(new McpHub(configuration)).`,
+  );
 }

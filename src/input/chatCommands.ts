@@ -1,5 +1,6 @@
 import { oneLine } from "../text/clean.js";
 import { nearest } from "../text/nearest.js";
+import type { ConnectionPool } from "../connect/pool.js";
 import type { View } from "../disclose/view.js";
 
 /** What a person can do by `/mcp`; see the option `chatCommands`. */
@@ -43,16 +44,16 @@ export function parseChatCommand(text: string, serverNames: readonly string[], a
 /**
  * The servers as a person sees them in a thread.
  *
- * @param errorOf - Why a server cannot be used, where that may be shown.
+ * @param pool - Knows why a server cannot be used; told with `"all"`.
  */
-export function describeServers(view: View, allowed: ChatCommands, errorOf: (serverName: string) => string | undefined): string {
+export function describeServers(view: View, allowed: ChatCommands, pool: ConnectionPool): string {
   const names = [...view.spokenServers(), ...view.spokenDisabled()];
   if (names.length === 0) return "There are no MCP servers here.";
   const lines = names.map((serverName) => {
     const isOff = view.disabledNames.includes(serverName);
     const tools = view.server(serverName)?.tools.filter(view.mayShow).length;
     const facts = [isOff ? "disabled in this conversation" : view.state(serverName), tools === undefined ? "" : `${tools} tools`];
-    const error = allowed === "all" && !isOff ? errorOf(serverName) : undefined;
+    const error = allowed === "all" && !isOff ? errorOf(pool, serverName) : undefined;
     return `- ${oneLine(serverName, 64)}: ${facts.filter((fact) => fact !== "").join(", ")}${error === undefined ? "" : ` (${oneLine(error, 500)})`}`;
   });
   return `MCP servers:\n${lines.join("\n")}\n${usage(ACTIONS.filter((known) => known !== "reconnect" || allowed === "all"))}`;
@@ -69,4 +70,9 @@ function serversLine(serverNames: readonly string[]): string {
 function splitFirst(text: string): [first: string, rest: string] {
   const [first = ""] = text.split(/\s/, 1);
   return [first, text.slice(first.length).trim()];
+}
+
+function errorOf(pool: ConnectionPool, serverName: string): string | undefined {
+  const { state } = pool.connection(serverName);
+  return "error" in state ? state.error?.message : undefined;
 }

@@ -2,10 +2,10 @@ import type { HumanMessage } from "@langchain/core/messages";
 
 import { oneLine } from "../text/clean.js";
 import type { View } from "../disclose/view.js";
-import type { Caller } from "../call/permits.js";
+import type { Caller } from "../call/caller.js";
 import { readCommandLine, usageOf } from "./commandLine.js";
 import type { Commands, McpCommand } from "./commands.js";
-import { failureText } from "./failureText.js";
+import { failureText } from "../call/failureText.js";
 import { parseMentions } from "./parseMentions.js";
 import { textsOf } from "./typed.js";
 

@@ -1,7 +1,8 @@
 import { nearestOf } from "../text/nearest.js";
 import { isRecord } from "../text/isRecord.js";
-import type { Caller, Permits } from "../call/permits.js";
-import type { Requests } from "../call/requests.js";
+import type { Caller } from "../call/caller.js";
+import type { Permits } from "../call/permits.js";
+import type { ServerReads } from "../call/serverReads.js";
 import type { View } from "../disclose/view.js";
 import type { PromptArgument } from "./commandLine.js";
 import { promptSlug, serverSlug, slugTable } from "./slugs.js";
@@ -28,30 +29,23 @@ export type CommandLookup =
 const PREFIX = "mcp__";
 const MAX_SIMILAR = 5;
 
-/** What {@link Commands} is made of. */
-export interface CommandsParts {
-  /** Names of all configured servers: how each is typed depends on all. */
-  readonly serverNames: readonly string[];
-  readonly requests: Requests;
-  readonly permits: Permits;
-}
-
 /** The prompts of servers as commands: which there are, and which one a typed name means. */
 export class Commands {
-  readonly #parts: CommandsParts;
+  readonly #reads: ServerReads;
+  readonly #permits: Permits;
   readonly #servers: ReadonlyMap<string, string>;
 
-  constructor(parts: CommandsParts) {
-    this.#parts = parts;
-    this.#servers = slugTable(parts.serverNames, serverSlug);
+  /** @param serverNames - Names of all configured servers: how each is typed depends on all. */
+  constructor(serverNames: readonly string[], reads: ServerReads, permits: Permits) {
+    this.#reads = reads;
+    this.#permits = permits;
+    this.#servers = slugTable(serverNames, serverSlug);
   }
 
   /** The commands of these servers that `caller` may use, in the order of the servers. A server that fails has none. */
   async list(serverNames: readonly string[], caller: Caller): Promise<McpCommand[]> {
     const lists = await Promise.allSettled(
-      serverNames.map(async (serverName) =>
-        this.#commandsOf(serverName, await this.#parts.requests.list({ ...caller, serverName, key: "prompts" })),
-      ),
+      serverNames.map(async (serverName) => this.#commandsOf(serverName, await this.#reads.list(serverName, "prompts", caller))),
     );
     caller.signal?.throwIfAborted();
     return lists
@@ -74,9 +68,9 @@ export class Commands {
       return { kind: "unknown", similar: nearestOf(`${headOf(typed)}__…`, known, MAX_SIMILAR) };
     }
     // Where lists are denied nothing is sent; where they are asked, what was typed is looked up and nothing else told.
-    const mayList = this.#parts.permits.decide({ kind: "list", serverName }, caller).kind;
+    const mayList = this.#permits.decide({ kind: "list", serverName }, caller).kind;
     if (mayList === "deny") return { kind: "unknown", similar: [] };
-    const listed = this.#commandsOf(serverName, await this.#parts.requests.lookUp(serverName, "prompts", caller.signal));
+    const listed = this.#commandsOf(serverName, await this.#reads.lookUp(serverName, "prompts", caller.signal));
     const commands = listed.filter((command) => this.#mayKnow(command, caller));
     const folded = commands.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
     const command = commands.find(({ name }) => name === typed) ?? (folded.length === 1 ? folded[0] : undefined);
@@ -111,7 +105,7 @@ export class Commands {
   }
 
   #mayKnow({ serverName, promptName }: McpCommand, caller: Caller): boolean {
-    return this.#parts.permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, caller).kind !== "deny";
+    return this.#permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, caller).kind !== "deny";
   }
 }
 

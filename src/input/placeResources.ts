@@ -1,7 +1,6 @@
 import { HumanMessage, type BaseMessage } from "@langchain/core/messages";
 
-import { mention } from "../call/contentBlock.js";
-import type { ResultPlacement } from "../agent/requestMessages.js";
+import { mention, type ImagePlacement } from "../call/contentBlock.js";
 import type { ThreadResource } from "../state.js";
 
 /** Where the resources of a thread stand in a request. */
@@ -28,7 +27,7 @@ export function placeResources(
   messages: BaseMessage[],
   threadIds: ReadonlySet<string>,
   placement: "system" | "message",
-  images: ResultPlacement["images"],
+  images: ImagePlacement,
 ): PlacedResources {
   const system: string[] = [];
   const beside = new Map<string, ContentBlock[]>();
@@ -49,7 +48,7 @@ export function placeResources(
   return { system, messages: messages.map((message) => withBlocks(message, beside.get(message.id ?? ""))) };
 }
 
-function imageBlocks({ serverName, uri, images }: ThreadResource, placement: ResultPlacement["images"]): ContentBlock[] {
+function imageBlocks({ serverName, uri, images }: ThreadResource, placement: ImagePlacement): ContentBlock[] {
   if (images.length === 0) return [];
   const what = images.length === 1 ? "The image" : `The ${images.length} images`;
   if (placement === "none")

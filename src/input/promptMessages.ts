@@ -1,7 +1,7 @@
 import { AIMessage, HumanMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
 
 import { readBlock } from "../call/contentBlock.js";
-import { fairShare } from "../agent/requestMessages.js";
+import { fairShare } from "../text/clean.js";
 import { cutMiddle, defang, type ImageBlock } from "../call/result.js";
 import { isRecord } from "../text/isRecord.js";
 import { attachmentsOf, COMMAND_ORIGIN, textsOf, type McpCommandOrigin } from "./typed.js";

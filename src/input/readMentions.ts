@@ -1,21 +1,15 @@
 import { setMaxListeners } from "node:events";
 
-import type { Caller } from "../call/permits.js";
-import type { Requests } from "../call/requests.js";
+import type { Caller } from "../call/caller.js";
+import type { ResourceRef, ServerReads } from "../call/serverReads.js";
 import { oneLine } from "../text/clean.js";
 import { linkSignal } from "../text/abort.js";
 import { McpConnectionError, McpPolicyError } from "../errors.js";
-import { failureText } from "./failureText.js";
+import { failureText } from "../call/failureText.js";
 import { excerptOf, type ResourceExcerpt } from "./resourceContents.js";
 
-/** A resource to be read. */
-export interface WantedResource {
-  readonly serverName: string;
-  readonly uri: string;
-}
-
 /** What reading a resource brought. */
-export type Reading = WantedResource & {
+export type Reading = ResourceRef & {
   /** Kept to tell later whether the resource changed; `""` when that does not matter. */
   readonly mark: string;
 } & ({ readonly kind: "read"; readonly excerpt: ResourceExcerpt } | { readonly kind: "failed"; readonly why: string });
@@ -30,9 +24,9 @@ export const HAS_NO_RESOURCES = "has no resources that can be read. Use its tool
  * @throws only the abort reason when the run was aborted.
  */
 export async function readMentions(
-  requests: Requests,
-  wanted: readonly WantedResource[],
-  callerOf: (resource: WantedResource) => Caller,
+  reads: ServerReads,
+  wanted: readonly ResourceRef[],
+  callerOf: (resource: ResourceRef) => Caller,
   { mentionDeadlineMs, maxResourceChars }: { readonly mentionDeadlineMs: number; readonly maxResourceChars: number },
 ): Promise<Reading[]> {
   if (wanted.length === 0) return [];
@@ -45,12 +39,12 @@ export async function readMentions(
   const reading = Promise.all(
     wanted.map(async ({ serverName, uri }): Promise<Reading> => {
       try {
-        const { result, mark } = await requests.readWatched({ ...callerOf({ serverName, uri }), signal, serverName, uri });
+        const { result, mark } = await reads.readWatched({ serverName, uri }, { ...callerOf({ serverName, uri }), signal });
         return { serverName, uri, mark, kind: "read", excerpt: excerptOf(result, uri, maxResourceChars) };
       } catch (error) {
         outer?.throwIfAborted();
         // A refusal stands; nobody is asked again in every turn.
-        const mark = McpPolicyError.isInstance(error) ? "" : requests.markOf(serverName, uri);
+        const mark = McpPolicyError.isInstance(error) ? "" : reads.markOf({ serverName, uri });
         const why =
           error === late
             ? `Server "${oneLine(serverName, 64)}" did not answer in time.`

@@ -1,5 +1,5 @@
 import { readBinary } from "../call/contentBlock.js";
-import { fairShare } from "../agent/requestMessages.js";
+import { fairShare } from "../text/clean.js";
 import { cutMiddle, cutNotice, defang } from "../call/result.js";
 import { cut, oneLine } from "../text/clean.js";
 import { isRecord } from "../text/isRecord.js";

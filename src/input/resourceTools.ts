@@ -2,18 +2,17 @@ import { ToolMessage, type MessageContent } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 
 import { describeLink, isForUserAlone } from "../call/contentBlock.js";
-import { contextOf, originOf } from "../call/boundTool.js";
-import type { Caller } from "../call/permits.js";
-import type { Requests } from "../call/requests.js";
+import type { Caller } from "../call/caller.js";
+import type { ServerReads } from "../call/serverReads.js";
 import type { McpArtifact } from "../call/result.js";
-import { McpTool, type McpToolParts } from "../call/mcpTool.js";
+import { McpTool, type RunTool } from "../call/mcpTool.js";
 import { oneLine } from "../text/clean.js";
 import type { JsonSchema } from "../catalog/toolEntry.js";
 import { isRecord } from "../text/isRecord.js";
 import { RESOURCE_TOOL_NAMES } from "../disclose/thread.js";
 import type { View } from "../disclose/view.js";
 import type { Operation } from "../policy/operation.js";
-import { failureText } from "./failureText.js";
+import { failureText } from "../call/failureText.js";
 import { HAS_NO_RESOURCES } from "./readMentions.js";
 import { excerptOf, renderResource } from "./resourceContents.js";
 
@@ -49,19 +48,16 @@ const DEFINITIONS: Readonly<Record<ResourceToolName, { readonly description: str
 const MAX_PAGE_CHARS = 8_000;
 const LISTS = ["resources", "resourceTemplates"] as const;
 
-/** What the tools are made of. */
-export interface ResourceToolParts {
-  readonly requests: Requests;
+/** What the two tools need of a run. */
+export interface ResourceToolContext {
+  readonly reads: ServerReads;
+  readonly view: View;
   readonly maxResourceChars: number;
   /** Characters of images of one result. */
   readonly maxArtifactChars: number;
-  /** What the run may see. */
-  readonly viewOf: (config: object) => View;
-  /** Opens servers that are not known yet, and waits a while. */
-  readonly load: (view: View, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-/** What the arguments of a call of one of the tools want, when they name a server. */
+/** The operation that a call of one of the tools asks for, when its arguments name a server. */
 export function resourceOperation(name: string, args: unknown): Operation | undefined {
   if (!isRecord(args) || typeof args["server"] !== "string") return undefined;
   const serverName = args["server"];
@@ -69,14 +65,13 @@ export function resourceOperation(name: string, args: unknown): Operation | unde
   return name === READ && typeof args["uri"] === "string" ? { kind: "read", serverName, uri: args["uri"] } : undefined;
 }
 
-/** One of the two tools as it is bound. @param caller - Who its calls are for, with what a person has said. */
-export function resourceTool(name: ResourceToolName, parts: ResourceToolParts, caller?: Caller): McpTool {
+/** One of the two tools as it is bound. */
+export function resourceTool(name: ResourceToolName, run: RunTool): McpTool {
   const { description, schema } = DEFINITIONS[name];
-  const run = name === LIST ? listResources : readResource;
-  return new McpTool({ name, description, schema, metadata: {}, run: answering(name, parts, caller, run) });
+  return new McpTool({ name, description, schema, metadata: {}, run });
 }
 
-/** What a call brought. */
+/** The answer to a call. */
 interface Answer {
   readonly serverName: string;
   readonly text: string;
@@ -84,33 +79,34 @@ interface Answer {
   readonly images?: readonly string[];
 }
 
-type Run = (args: Readonly<Record<string, unknown>>, parts: ResourceToolParts, view: View, caller: Caller) => Promise<Answer>;
+type Run = (args: Readonly<Record<string, unknown>>, context: ResourceToolContext, caller: Caller) => Promise<Answer>;
 
-function answering(name: string, parts: ResourceToolParts, caller: Caller | undefined, run: Run): McpToolParts["run"] {
-  return async (args, { toolCallId, config }) => {
-    const startedAt = performance.now();
-    const base: Caller = { context: contextOf(config), origin: originOf(config), signal: config.signal, ...caller, toolCallId };
-    let answer: Answer;
-    try {
-      answer = await run(isRecord(args) ? args : {}, parts, parts.viewOf(config), base);
-    } catch (error) {
-      if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
-      const { server } = isRecord(args) ? args : {};
-      answer = {
-        serverName: typeof server === "string" ? server : "",
-        text: failureText(error, name === LIST ? "this list" : "this resource", HAS_NO_RESOURCES),
-        isError: true,
-      };
-    }
-    const { serverName, text, isError = false, images = [] } = answer;
-    const artifact: McpArtifact = { serverName, toolName: name, durationMs: performance.now() - startedAt, isError, blocks: [] };
-    const pictures = images.map((url) => ({ type: "image_url" as const, image_url: { url } }));
-    const content: MessageContent = pictures.length === 0 ? text : [{ type: "text", text }, ...pictures];
-    return new ToolMessage({ content, name, tool_call_id: toolCallId, artifact, status: isError ? "error" : "success" });
-  };
+/** Runs a call of one of the two tools. */
+export async function runResourceTool(
+  name: ResourceToolName,
+  given: unknown,
+  context: ResourceToolContext,
+  caller: Caller,
+): Promise<ToolMessage> {
+  const startedAt = performance.now();
+  const args = isRecord(given) ? given : {};
+  let answer: Answer;
+  try {
+    answer = await (name === LIST ? listResources : readResource)(args, context, caller);
+  } catch (error) {
+    if (isGraphBubbleUp(error) || caller.signal?.aborted === true) throw error;
+    const text = failureText(error, name === LIST ? "this list" : "this resource", HAS_NO_RESOURCES);
+    answer = { serverName: typeof args["server"] === "string" ? args["server"] : "", text, isError: true };
+  }
+  const { serverName, text, isError = false, images = [] } = answer;
+  const artifact: McpArtifact = { serverName, toolName: name, durationMs: performance.now() - startedAt, isError, blocks: [] };
+  const pictures = images.map((url) => ({ type: "image_url" as const, image_url: { url } }));
+  const content: MessageContent = pictures.length === 0 ? text : [{ type: "text", text }, ...pictures];
+  const status = isError ? "error" : "success";
+  return new ToolMessage({ content, name, tool_call_id: caller.toolCallId ?? "", artifact, status });
 }
 
-const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, maxArtifactChars }, view, caller) => {
+const readResource: Run = async ({ server, uri }, { reads, view, maxResourceChars, maxArtifactChars }, caller) => {
   if (typeof server !== "string" || typeof uri !== "string" || uri === "") {
     return {
       serverName: "",
@@ -119,7 +115,7 @@ const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, 
     };
   }
   if (!view.serverNames.includes(server)) return unknownServer(server, view);
-  const result = await requests.readResource({ ...caller, serverName: server, uri });
+  const result = await reads.readResource({ serverName: server, uri }, caller);
   const excerpt = excerptOf(result, uri, maxResourceChars);
   const text = renderResource(server, uri, excerpt, maxResourceChars);
   const imageChars = excerpt.images.reduce((sum, image) => sum + image.length, 0);
@@ -127,11 +123,10 @@ const readResource: Run = async ({ server, uri }, { requests, maxResourceChars, 
   return { serverName: server, text: `${text}\n[Its images are too large to be shown.]` };
 };
 
-const listResources: Run = async ({ server, page }, { requests, load }, view, caller) => {
+const listResources: Run = async ({ server, page }, { reads, view }, caller) => {
   if (typeof server === "string" && !view.serverNames.includes(server)) return unknownServer(server, view);
-  if (typeof server !== "string") await load(view, caller.signal);
   const serverNames = typeof server === "string" ? [server] : withResources(view);
-  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, requests, caller)));
+  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, reads, caller)));
   return {
     serverName: typeof server === "string" ? server : "",
     text: pageOf(lists.flat(), typeof page === "number" ? page : 1),
@@ -139,10 +134,10 @@ const listResources: Run = async ({ server, page }, { requests, load }, view, ca
 };
 
 /** One line for each resource and template of a server; one line alone that says why there are none. */
-async function linesOf(serverName: string, requests: Requests, caller: Caller): Promise<string[]> {
+async function linesOf(serverName: string, reads: ServerReads, caller: Caller): Promise<string[]> {
   const name = oneLine(serverName, 64);
   try {
-    const [resources, templates] = await Promise.all(LISTS.map((key) => requests.list({ ...caller, serverName, key })));
+    const [resources, templates] = await Promise.all(LISTS.map((key) => reads.list(serverName, key, caller)));
     const lines = [
       ...resources!.filter(isShown).map((resource) => `- ${describeLink(resource, serverName)}`),
       ...templates!

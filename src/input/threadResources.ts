@@ -1,7 +1,8 @@
-import { fairShare } from "../agent/requestMessages.js";
+import { fairShare } from "../text/clean.js";
 import type { View } from "../disclose/view.js";
 import type { CachedMcpResource, ThreadResource } from "../state.js";
-import type { Reading, WantedResource } from "./readMentions.js";
+import type { ResourceRef } from "../call/serverReads.js";
+import type { Reading } from "./readMentions.js";
 import { excerptChars, renderFailure, renderResource } from "./resourceContents.js";
 
 /** How much a thread keeps. */
@@ -16,7 +17,7 @@ export interface ResourceTurn {
   /** The message of this turn; `undefined` when nothing was typed. */
   readonly messageId: string | undefined;
   /** The resources it names, each once, in order. */
-  readonly mentioned: readonly WantedResource[];
+  readonly mentioned: readonly ResourceRef[];
   readonly readings: readonly Reading[];
   /** Ids of the messages of the thread. */
   readonly messageIds: ReadonlySet<string>;
@@ -73,7 +74,7 @@ function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: s
 }
 
 /** Identifies a resource: equal URIs of two servers are two resources. */
-export function keyOf({ serverName, uri }: WantedResource): string {
+export function keyOf({ serverName, uri }: ResourceRef): string {
   return JSON.stringify([serverName, uri]);
 }
 

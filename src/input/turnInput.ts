@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 
-import { askPeople, type AskingParts } from "../ask/people.js";
-import { approvalOf, askedCall, type Caller, type Permits } from "../call/permits.js";
-import type { Requests } from "../call/requests.js";
+import { approvalOf, type Caller } from "../call/caller.js";
+import { askedCall, type Permits } from "../call/permits.js";
+import type { ResourceRef, ServerReads } from "../call/serverReads.js";
 import { oneLine } from "../text/clean.js";
 import type { ServerSettings } from "../config/settings.js";
+import type { ConnectionPool } from "../connect/pool.js";
 import type { View } from "../disclose/view.js";
 import { messageOf } from "../errors.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
@@ -14,10 +15,10 @@ import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpTyped, 
 import { describeServers, parseChatCommand, type ChatCommand, type ChatCommands } from "./chatCommands.js";
 import type { Commands } from "./commands.js";
 import { HAS_NO_PROMPTS, readCommand, type Invocation } from "./commandText.js";
-import { failureText } from "./failureText.js";
+import { failureText } from "../call/failureText.js";
 import { parseMentions } from "./parseMentions.js";
 import { toPromptMessages } from "./promptMessages.js";
-import { readMentions, type Reading, type WantedResource } from "./readMentions.js";
+import { readMentions, type Reading } from "./readMentions.js";
 import { afterTurn, cachedView, keyOf, type ResourceLimits } from "./threadResources.js";
 import { answerTo, newestTyped, textsOf } from "./typed.js";
 
@@ -30,18 +31,16 @@ export interface InputSettings extends ResourceLimits {
   readonly mentionDeadlineMs: number;
 }
 
-/** What {@link TurnInput} is made of. */
-export interface TurnInputParts {
-  readonly settings: InputSettings;
+/** The parts of a hub that take typed input. */
+interface TurnInputParts {
   readonly servers: ReadonlyMap<string, ServerSettings>;
-  readonly requests: Requests;
+  readonly reads: ServerReads;
   readonly permits: Permits;
   readonly commands: Commands;
-  /** Opens a server anew, for every thread. */
-  readonly reconnect: (serverName: string) => Promise<void>;
-  /** Why a server cannot be used. */
-  readonly errorOf: (serverName: string) => string | undefined;
+  readonly pool: ConnectionPool;
 }
+
+type HubOfInput = Omit<TurnInputParts, "servers"> & { readonly settings: Pick<TurnInputParts, "servers"> };
 
 /** The thread and the run in which something was typed. */
 export interface TurnStart {
@@ -76,10 +75,10 @@ type Plan = Omit<McpTyped, "asked">;
  * whatever the policy, the servers and the thread are by then, in this process or another.
  */
 export class TurnInput {
-  readonly #parts: TurnInputParts;
+  readonly #parts: TurnInputParts & { readonly settings: InputSettings };
 
-  constructor(parts: TurnInputParts) {
-    this.#parts = parts;
+  constructor({ reads, permits, commands, pool, settings: { servers } }: HubOfInput, settings: InputSettings) {
+    this.#parts = { reads, permits, commands, pool, servers, settings };
   }
 
   /**
@@ -106,17 +105,14 @@ export class TurnInput {
   }
 
   /**
-   * Asks a person about what {@link take} wrote down, all at once, and carries out what was approved.
+   * Carries out what {@link take} wrote down, as far as a person approved it.
    *
-   * @returns `undefined` when nothing waits.
-   * @throws what LangGraph throws to interrupt the run, and the abort reason when it was aborted.
+   * @param decisions - The person's, by permission.
+   * @throws only the abort reason when the run was aborted.
    */
-  async answered(start: TurnStart, asking: AskingParts): Promise<TurnOutcome | undefined> {
+  async answered(typed: McpTyped, decisions: McpDecisions, start: TurnStart): Promise<TurnOutcome> {
     const { state, caller } = start;
-    const typed = state._mcpTyped ?? undefined;
-    if (typed === undefined) return undefined;
-    const { asked, ...plan } = typed;
-    const decisions = await askPeople(asked, asking, caller);
+    const { asked: _asked, ...plan } = typed;
     const { permits } = this.#parts;
     for (const operation of operationsOf(plan)) {
       const decided = decisions[permissionOf(operation)];
@@ -127,12 +123,12 @@ export class TurnInput {
   }
 
   async #chat(command: ChatCommand, typed: HumanMessage, { state, view }: TurnStart): Promise<TurnOutcome> {
-    const { settings, errorOf, reconnect } = this.#parts;
+    const { settings, pool } = this.#parts;
     switch (command.kind) {
       case "problem":
         return answered(typed, command.text);
       case "list":
-        return answered(typed, describeServers(view, settings.chatCommands, errorOf));
+        return answered(typed, describeServers(view, settings.chatCommands, pool));
       case "enable":
       case "disable": {
         const { serverName, kind } = command;
@@ -144,7 +140,7 @@ export class TurnInput {
       case "reconnect": {
         const name = oneLine(command.serverName, 64);
         try {
-          await reconnect(command.serverName);
+          await pool.connection(command.serverName).reconnect();
           return answered(typed, `Server ${name} is connected.`);
         } catch (error) {
           return answered(typed, `Server ${name} could not be connected: ${oneLine(messageOf(error), 500)}`);
@@ -172,7 +168,7 @@ export class TurnInput {
   }
 
   /** The resources that a message names, each once. */
-  #mentioned(typed: HumanMessage, view: View): WantedResource[] {
+  #mentioned(typed: HumanMessage, view: View): ResourceRef[] {
     const { mentions } = this.#parts.settings;
     if (mentions === false || (typeof mentions === "function" && !mentions(typed))) return [];
     const serverNames = [...view.serverNames, ...view.disabledNames];
@@ -180,16 +176,12 @@ export class TurnInput {
   }
 
   /** What has to be read: what changed, and what is mentioned anew. */
-  #toRead(
-    messageId: string | undefined,
-    mentioned: readonly WantedResource[],
-    { state, messages, view }: TurnStart,
-  ): WantedResource[] {
-    const { requests } = this.#parts;
+  #toRead(messageId: string | undefined, mentioned: readonly ResourceRef[], { state, messages, view }: TurnStart): ResourceRef[] {
+    const { reads } = this.#parts;
     const known = new Map((state._mcpResources?.read ?? []).map((resource) => [keyOf(resource), resource]));
     const freshness = ({ serverName, uri, mark }: ThreadResource) =>
-      mark === "" ? "unknown" : requests.freshness(serverName, uri, mark);
-    const isNew = (resource: WantedResource): boolean => {
+      mark === "" ? "unknown" : reads.freshness({ serverName, uri }, mark);
+    const isNew = (resource: ResourceRef): boolean => {
       const before = known.get(keyOf(resource));
       if (before === undefined) return true;
       // A message is taken once; what is mentioned again is read again unless it is known to be the same.
@@ -234,12 +226,12 @@ export class TurnInput {
     decisions: McpDecisions,
     { caller }: TurnStart,
   ): Promise<BaseMessage[] | string> {
-    const { requests, servers } = this.#parts;
+    const { reads, servers } = this.#parts;
     const { serverName, promptName, name, arguments: args } = invocation;
     const decided = decisions[permissionOf(invokeOf(invocation))];
     if (decided !== undefined && decided.type !== "approve") return `The command /${name} was not run. ${refusalOf(decided)}`;
     try {
-      const result = await requests.getPrompt({ ...caller, ...approvalOf(decided), serverName, promptName, arguments: args });
+      const result = await reads.getPrompt(serverName, promptName, args, { ...caller, ...approvalOf(decided) });
       const messages = toPromptMessages(result, invocation, typed, servers.get(serverName)!.maxResultChars);
       return messages.length > 0 ? messages : `The command /${name} brought nothing: the prompt is empty.`;
     } catch (error) {
@@ -254,10 +246,10 @@ export class TurnInput {
     decisions: McpDecisions,
     { state, messages, view, caller }: TurnStart,
   ): Promise<McpStateUpdate> {
-    const { settings, requests } = this.#parts;
+    const { settings, reads } = this.#parts;
     const before = state._mcpResources?.read ?? [];
     const refused: Reading[] = [];
-    const refuse = (resource: WantedResource, why: string): void => {
+    const refuse = (resource: ResourceRef, why: string): void => {
       refused.push({ ...resource, kind: "failed", mark: "", why });
     };
     const free = wanted.filter((resource) => {
@@ -274,11 +266,11 @@ export class TurnInput {
       const others = `and neither were ${overflow} that are mentioned after it: no more than ${most} can be shown at a time`;
       refuse(mentioned.at(-1)!, `It was not read, ${others}.`);
     }
-    const callerOf = (resource: WantedResource): Caller => ({
+    const callerOf = (resource: ResourceRef): Caller => ({
       ...caller,
       ...approvalOf(decisions[permissionOf(readOf(resource))]),
     });
-    const readings = [...(await readMentions(requests, free, callerOf, settings)), ...refused];
+    const readings = [...(await readMentions(reads, free, callerOf, settings)), ...refused];
     const after = afterTurn(before, { messageId, mentioned, readings, messageIds: idsOf(messages) }, settings);
     if (isDeepStrictEqual(after, before)) return {};
     return { _mcpResources: { v: 1, read: after }, cachedMcpResources: cachedView(after) };
@@ -306,7 +298,7 @@ function invokeOf({ serverName, promptName, arguments: args }: Invocation): Oper
   return { kind: "invoke", serverName, promptName, arguments: args };
 }
 
-function readOf({ serverName, uri }: WantedResource): Operation {
+function readOf({ serverName, uri }: ResourceRef): Operation {
   return { kind: "read", serverName, uri };
 }
 
@@ -317,7 +309,7 @@ function refusalOf({ type, message }: McpDecisions[string]): string {
 }
 
 /** Each resource once, in order. */
-function distinct(resources: readonly WantedResource[]): WantedResource[] {
+function distinct(resources: readonly ResourceRef[]): ResourceRef[] {
   return [...new Map(resources.map(({ serverName, uri }) => [keyOf({ serverName, uri }), { serverName, uri }])).values()];
 }
 

@@ -1,4 +1,7 @@
+import stringify from "safe-stable-stringify";
+
 import type { ToolAnnotations } from "../catalog/toolEntry.js";
+import { digest } from "../text/hash.js";
 
 /** Something an agent or a program wants of a server. Names are raw names. */
 export type Operation =
@@ -51,4 +54,9 @@ export function targetOf(operation: Operation): string {
 export function permissionOf(operation: Operation): string {
   const target = targetOf(operation);
   return `mcp:${operation.kind}:${operation.serverName}${operation.kind === "list" ? "" : `:${target}`}`;
+}
+
+/** Digest of arguments: equal for equal values, in whatever order their keys are. */
+export function argumentsDigest(value: unknown): string {
+  return digest(stringify(value) ?? "undefined", 32);
 }

@@ -13,20 +13,20 @@ import { decideTier } from "./tiers.js";
 export interface Overriding {
   readonly class: ToolClass;
   /** In place of the server's tier. */
-  readonly permission: { readonly name: PolicyTier | DecisionKind; readonly glob: string } | undefined;
+  readonly tier: { readonly name: PolicyTier | DecisionKind; readonly glob: string } | undefined;
   /** All of these are needed, besides those of the server. */
   readonly scopes: readonly string[];
 }
 
 interface Override {
   readonly glob: string;
-  readonly permission: PolicyTier | DecisionKind | undefined;
+  readonly tier: PolicyTier | DecisionKind | undefined;
   readonly class: ToolClass | undefined;
   readonly scopes: readonly string[];
   readonly matches: (toolName: string) => boolean;
 }
 
-const nothing = (toolClass: ToolClass): Overriding => ({ class: toolClass, permission: undefined, scopes: [] });
+const nothing = (toolClass: ToolClass): Overriding => ({ class: toolClass, tier: undefined, scopes: [] });
 const NOTHING: Readonly<Record<ToolClass, Overriding>> = {
   read: nothing("read"),
   write: nothing("write"),
@@ -45,8 +45,8 @@ export class Overrides {
 
   constructor(overrides: Readonly<Record<string, ToolOverride>>) {
     for (const [glob, value] of Object.entries(overrides)) {
-      const { permission, class: toolClass, scopes = [] } = typeof value === "string" ? { permission: value } : value;
-      const override = { glob, permission, class: toolClass, scopes, matches: matchGlob(glob) };
+      const { tier, class: toolClass, scopes = [] } = typeof value === "string" ? { tier: value } : value;
+      const override = { glob, tier, class: toolClass, scopes, matches: matchGlob(glob) };
       this.#exact.set(glob, override);
       this.#globs.push(override);
     }
@@ -59,7 +59,7 @@ export class Overrides {
 
   /** True when an override says what a tool does, or settles it without that. */
   get tellsClasses(): boolean {
-    return this.#globs.some(({ class: toolClass, permission }) => toolClass !== undefined || permission !== undefined);
+    return this.#globs.some(({ class: toolClass, tier }) => toolClass !== undefined || tier !== undefined);
   }
 
   /** What holds for a tool that is otherwise taken for this class. */
@@ -70,22 +70,22 @@ export class Overrides {
     if (matching.length === 0 && exact === undefined) return NOTHING[ownClass];
     const classRank = ({ class: given }: Override): number => (given === undefined ? -1 : CLASSES.indexOf(given));
     const toolClass = exact?.class ?? harshest(matching, classRank)?.class ?? ownClass;
-    const effect = ({ permission }: Override): number => {
-      if (permission === undefined) return -1;
-      return DECISIONS.indexOf(isDecision(permission) ? permission : decideTier(permission, toolClass));
+    const effect = ({ tier }: Override): number => {
+      if (tier === undefined) return -1;
+      return DECISIONS.indexOf(isDecision(tier) ? tier : decideTier(tier, toolClass));
     };
-    const permitting = exact?.permission === undefined ? harshest(matching, effect) : exact;
+    const deciding = exact?.tier === undefined ? harshest(matching, effect) : exact;
     return {
       class: toolClass,
-      permission: permitting?.permission === undefined ? undefined : { name: permitting.permission, glob: permitting.glob },
+      tier: deciding?.tier === undefined ? undefined : { name: deciding.tier, glob: deciding.glob },
       scopes: [...new Set([...(exact?.scopes ?? []), ...matching.flatMap(({ scopes }) => scopes)])],
     };
   }
 }
 
 /** True for a decision, false for a tier. */
-export function isDecision(permission: PolicyTier | DecisionKind): permission is DecisionKind {
-  return (DECISIONS as readonly string[]).includes(permission);
+export function isDecision(name: PolicyTier | DecisionKind): name is DecisionKind {
+  return (DECISIONS as readonly string[]).includes(name);
 }
 
 /** The override with the highest rank; `undefined` when all rank below 0. */

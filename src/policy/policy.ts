@@ -10,7 +10,7 @@ import {
   type PolicyRules,
   type ToolClass,
 } from "../config/policyOptions.js";
-import type { ServerPolicySettings } from "../config/policySettings.js";
+import type { ServerPolicySettings } from "../config/policyOptions.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import { Requirements, type Audience } from "./audience.js";
@@ -63,6 +63,9 @@ interface PolicyServer {
  * Pure: it decides and touches nothing. Unchangeable; new rules make a new policy.
  */
 export class Policy {
+  static #count = 0;
+  /** Another one for each policy of this process. */
+  readonly version = (Policy.#count += 1);
   /** Equal keys mean equal rules, in every process. A function is not part of it. */
   readonly key: string;
   /** True when everything is allowed to everybody, so that nothing need be decided. */
@@ -86,17 +89,17 @@ export class Policy {
     this.#servers = new Map(
       [...settings.servers].map(([serverName, server]) => [
         serverName,
-        { settings: server, overrides: new Overrides(server.govern.overrides) },
+        { settings: server, overrides: new Overrides(server.policy.overrides) },
       ]),
     );
-    const governed = [...this.#servers.values()];
+    const servers = [...this.#servers.values()];
     this.#requirements = new Requirements(
-      governed.flatMap(({ settings: { govern } }) => (govern.workspaces === undefined ? [] : [govern.workspaces])),
-      governed.flatMap(({ settings: { govern }, overrides }) => [govern.scopes, ...overrides.scopeLists()]).filter(isNotEmpty),
+      servers.flatMap(({ settings: { policy } }) => (policy.workspaces === undefined ? [] : [policy.workspaces])),
+      servers.flatMap(({ settings: { policy }, overrides }) => [policy.scopes, ...overrides.scopeLists()]).filter(isNotEmpty),
     );
     this.isOpen =
-      decide === undefined && this.#rules.allowsAll && governed.every(({ settings: { govern } }) => isOpenServer(govern));
-    this.key = digest(JSON.stringify([lists, governed.map(({ settings: { serverName, govern } }) => [serverName, govern])]));
+      decide === undefined && this.#rules.allowsAll && servers.every(({ settings: { policy } }) => isOpenServer(policy));
+    this.key = digest(JSON.stringify([lists, servers.map(({ settings: { serverName, policy } }) => [serverName, policy])]));
   }
 
   /** True when a function decides as well. */
@@ -165,10 +168,10 @@ export class Policy {
   serversWithoutClasses(): string[] {
     return [...this.#servers.values()]
       .filter(
-        ({ settings: { govern, enabled }, overrides }) =>
+        ({ settings: { policy, enabled }, overrides }) =>
           enabled &&
-          (govern.permission === "cautious" || govern.permission === "readonly") &&
-          !govern.trustAnnotations &&
+          (policy.tier === "cautious" || policy.tier === "readonly") &&
+          !policy.trustAnnotations &&
           !overrides.tellsClasses,
       )
       .map(({ settings }) => settings.serverName);
@@ -178,7 +181,7 @@ export class Policy {
   #overriding(operation: Operation): Overriding {
     if (operation.kind !== "call") return READING;
     const { settings, overrides } = this.#servers.get(operation.serverName)!;
-    return overrides.of(operation.toolName, classOf(operation.annotations, settings.govern.trustAnnotations));
+    return overrides.of(operation.toolName, classOf(operation.annotations, settings.policy.trustAnnotations));
   }
 
   /** All but the function: the most restrictive of scopes, workspaces, rules and tier. */
@@ -186,7 +189,7 @@ export class Policy {
     const { settings } = this.#servers.get(operation.serverName)!;
     return (
       shutOut(settings, own.scopes, audience) ??
-      moreRestrictive(this.#ruled(operation), permitted(settings.serverName, own, settings.govern.permission))
+      moreRestrictive(this.#ruled(operation), tiered(settings.serverName, own, settings.policy.tier))
     );
   }
 
@@ -247,29 +250,29 @@ export class Policy {
   }
 }
 
-function isOpenServer({ permission, overrides, scopes, workspaces }: ServerPolicySettings): boolean {
-  return permission === "open" && Object.keys(overrides).length + scopes.length === 0 && workspaces === undefined;
+function isOpenServer({ tier, overrides, scopes, workspaces }: ServerPolicySettings): boolean {
+  return tier === "open" && Object.keys(overrides).length + scopes.length === 0 && workspaces === undefined;
 }
 
-const READING: Overriding = { class: "read", permission: undefined, scopes: [] };
+const READING: Overriding = { class: "read", tier: undefined, scopes: [] };
 
 /** The denial of an audience that may not know of a server, or has not the scopes of a tool; `undefined` for others. */
-function shutOut({ serverName, govern }: ServerSettings, scopes: readonly string[], audience: Audience): Verdict | undefined {
-  if (govern.workspaces !== undefined && !audience.isInWorkspace(govern.workspaces)) {
+function shutOut({ serverName, policy }: ServerSettings, scopes: readonly string[], audience: Audience): Verdict | undefined {
+  if (policy.workspaces !== undefined && !audience.isInWorkspace(policy.workspaces)) {
     return denied(`server "${serverName}" is not for this workspace`, "workspaces");
   }
-  const hasScopes = audience.hasScopes(govern.scopes) && audience.hasScopes(scopes);
+  const hasScopes = audience.hasScopes(policy.scopes) && audience.hasScopes(scopes);
   return hasScopes ? undefined : denied("the caller has not the scopes it needs", "scopes");
 }
 
 /** What the tier of a server says, or the override in its place. */
-function permitted(serverName: string, own: Overriding, tier: PolicyTier): Verdict {
-  const name = own.permission?.name ?? tier;
+function tiered(serverName: string, own: Overriding, tier: PolicyTier): Verdict {
+  const name = own.tier?.name ?? tier;
   const kind = isDecision(name) ? name : decideTier(name, own.class);
   return {
     kind,
     explain: () => {
-      const where = own.permission === undefined ? `permission "${tier}"` : `override "${own.permission.glob}"`;
+      const where = own.tier === undefined ? `tier "${tier}"` : `override "${own.tier.glob}"`;
       return { reason: `${where} of server "${serverName}" says ${kind} (${own.class})`, decidedBy: where };
     },
   };

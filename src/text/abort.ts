@@ -72,7 +72,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** Waits for a promise, a time or an abort, whichever comes first. */
-export async function within(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
+export async function settleWithin(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return;
   let end: () => void = () => undefined;
   const limit = new Promise<void>((resolve) => {
@@ -83,4 +83,17 @@ export async function within(promise: Promise<unknown>, limitMs: number, signal?
   await Promise.race([promise, limit]);
   clearTimeout(timer);
   unlink?.();
+}
+
+/** Settles with the promise, or rejects after a time. @param subject - Begins the message: `resultStore`. */
+export async function rejectAfter<Value>(promise: Promise<Value>, limitMs: number, subject: string): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`${subject} did not answer within ${limitMs} ms`)), limitMs);
+  });
+  try {
+    return await Promise.race([promise, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -43,3 +43,15 @@ export function cut(text: string, maxChars: number): string {
   if (end > 0 && code >= 0xd800 && code <= 0xdbff) end -= 1;
   return `${text.slice(0, end).trimEnd()}…`;
 }
+
+/** The length at which all together fit: short ones stay whole, long ones share what is left. */
+export function fairShare(lengths: readonly number[], maxChars: number): number {
+  let left = maxChars;
+  const ascending = lengths.filter((length) => length > 0).sort((a, b) => a - b);
+  for (const [index, length] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index));
+    if (length > share) return share;
+    left -= length;
+  }
+  return left;
+}

@@ -172,7 +172,7 @@ describe("langchain", () => {
 
   it("lists every registered tool to a model that invents a name, so that ours are not registered", async () => {
     const own = tool(() => "x", { name: "own_tool", description: "d", schema: noTools });
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, startupDeadlineMs: 20_000 });
+    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, timeouts: { startupDeadlineMs: 20_000 } });
     const agent = createAgent({
       model: scripted(calling({ name: "invented", id: "1" }), "done"),
       tools: [own],

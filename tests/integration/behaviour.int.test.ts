@@ -16,7 +16,7 @@ interface Source {
   readonly close: () => Promise<void>;
 }
 
-const OPTIONS: McpWrapOptions = { startupDeadlineMs: 20_000, searchWaitMs: 20_000, warnings: "silent" };
+const OPTIONS: McpWrapOptions = { warnings: "silent", timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 } };
 
 async function managed(servers: Record<string, object>): Promise<Source> {
   const hub = new McpHub({ mcpServers: servers as never, ...OPTIONS });
@@ -229,7 +229,10 @@ describe.each([
     );
     const agent = createAgent({
       model,
-      middleware: [mcpMiddleware(source.hub, { servers: ["warehouse"], tools: ["tool_000*"], autoDeferChars: 0 }), middleware],
+      middleware: [
+        mcpMiddleware(source.hub, { servers: ["warehouse"], tools: ["tool_000*"], limits: { autoDeferChars: 0 } }),
+        middleware,
+      ],
     });
     const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
     expect(seen[0]!.system).toContain("mcp__warehouse__tool_0009");

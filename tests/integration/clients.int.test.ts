@@ -1,9 +1,10 @@
 // Real model clients against a loopback server that records what they send.
+import { partsOf } from "../../src/hub/hubParts.js";
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { createAgent } from "langchain";
 
 import { loadRecordings, serveRecordings } from "../../bench/recorded.js";
-import { profileOf } from "../../src/catalog/schema/profiles.js";
+import { modelClientOf } from "../../src/disclose/modelClient.js";
 import { McpHub, mcpMiddleware, previewContext } from "../../src/index.js";
 import { serveModel, WIRES, type ModelServer } from "../support/modelServer.js";
 import { messageViolations, toolsOf, toolViolations } from "../support/providerRules.js";
@@ -79,7 +80,7 @@ describe.each(WIRES)("%s", (wire) => {
     const results = Object.fromEntries(Object.entries(RESULTS).map(([name, { result }]) => [name, result]));
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture({ tools, results, noBase: true }) },
-      startupDeadlineMs: 20_000,
+      timeouts: { startupDeadlineMs: 20_000 },
     });
     const agent = createAgent({ model: models.client(wire), middleware: [mcpMiddleware(hub)] });
     for (const [name, { shows, images = 0, hides }] of Object.entries(RESULTS)) {
@@ -109,12 +110,12 @@ describe.each(WIRES)("%s", (wire) => {
     });
     await hub.connect(undefined, { onFailure: "throw" });
     const model = models.client(wire);
-    const entries = hub
+    const entries = partsOf(hub)
       .views({})
       .of({})
       .servers()
       .flatMap(({ tools }) => tools);
-    const bound = entries.map((entry) => hub.tools.of(entry, profileOf(model)));
+    const bound = entries.map((entry) => partsOf(hub).tools.of(entry, modelClientOf(model).profile));
     const violations: string[] = [];
     let count = 0;
     for (let from = 0; from < bound.length; from += 120) {
@@ -138,10 +139,10 @@ describe("recorded servers, all at once", () => {
     await using hub = new McpHub({
       mcpServers: Object.fromEntries(keys.map((key, index) => [key, { url: urls[index]! }])),
       warnings: "silent",
-      autoDeferChars: 0,
+      limits: { autoDeferChars: 0 },
     });
     expect((await hub.connect()).failed).toEqual([]);
-    const entries = hub
+    const entries = partsOf(hub)
       .views({})
       .of({})
       .servers()

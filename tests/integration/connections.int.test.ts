@@ -1,3 +1,4 @@
+import { partsOf } from "../../src/hub/hubParts.js";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +16,7 @@ import { serveWebSocket, type WebSocketFixture } from "../fixtures/servers/webSo
 import { answersOf, calling, scripted } from "../support/agents.js";
 import { isRunning, stdioFixture, until } from "../support/servers.js";
 
-const QUICK: Partial<McpHubOptions> = { startupDeadlineMs: 20_000, searchWaitMs: 20_000, warnings: "silent" };
+const QUICK: Partial<McpHubOptions> = { warnings: "silent", timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 } };
 const SOON = { enabled: true, delayMs: 10 };
 
 /** A server that can be broken, reached in one of the ways. */
@@ -76,7 +77,7 @@ describe.each([
 
   beforeEach(async () => {
     server = await make();
-    hub = new McpHub({ mcpServers: { s: server.entry, good: stdioFixture() }, ...QUICK, connectTimeoutMs: 5_000 });
+    hub = new McpHub({ mcpServers: { s: server.entry, good: stdioFixture() }, ...QUICK, timeouts: { connectTimeoutMs: 5_000 } });
     events = [];
     hub.on("connection", (event) => event.serverName === "s" && events.push(event));
     await hub.connect(undefined, { onFailure: "throw" });
@@ -137,7 +138,7 @@ describe.each([
   });
 
   it("does not run a slow call twice that times out, and stays connected when a ping is answered", async () => {
-    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, toolTimeoutMs: 100 });
+    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, timeouts: { toolTimeoutMs: 100 } });
     await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
     expect((await slow.callTool("s", "stats")).content).toContain('"slow":1');
     expect(slow.status()[0]!.state).toBe("connected");
@@ -279,7 +280,7 @@ describe("a server that goes silent", () => {
       const hub = new McpHub({
         mcpServers: { s: { url: fixture.url, reconnect: { enabled: false } } },
         ...QUICK,
-        toolTimeoutMs: 100,
+        timeouts: { toolTimeoutMs: 100 },
       });
       await hub.connect();
       fixture.options["frozen"] = true;
@@ -311,7 +312,7 @@ describe("a server that goes silent", () => {
 describe("a standing stream", () => {
   it("that is ended at once is opened a few times with growing waits, then left, and the tools are listed by age", async () => {
     const fixture = await serveHttp({ standing: "close" });
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, toolListTtlMs: 50 });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 50 } });
     await hub.connect();
     await until(() => fixture.stats.streams >= 3, "the third stream");
     expect(hub.status()[0]!.state).toBe("connected");
@@ -324,13 +325,13 @@ describe("a standing stream", () => {
 
   it("that is answered with plain text is taken for none", async () => {
     const fixture = await serveHttp({ standing: "text" });
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, toolListTtlMs: 1 });
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 1 } });
     await hub.connect();
     expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
     expect(fixture.stats.streams).toBe(1);
     // Announcements do not reach us: the list is made anew by its age.
     await until(() => {
-      hub.pool.use(["s"]);
+      partsOf(hub).pool.use(["s"]);
       return fixture.stats.listTools >= 2;
     }, "the listing");
     await hub.close();
@@ -396,8 +397,8 @@ describe("the breaker", () => {
     const hub = new McpHub({
       mcpServers: { s: { url: fixture.url, toolTimeoutMs: 50 } },
       ...QUICK,
-      breakerFailures: 3,
-      breakerOpenMs: 2_000,
+      limits: { breakerFailures: 3 },
+      timeouts: { breakerOpenMs: 2_000 },
     });
     await hub.connect();
     for (let call = 0; call < 3; call += 1) {
@@ -424,7 +425,7 @@ describe("the breaker", () => {
   });
 
   it("stays closed for tools that fail and requests that are refused", async () => {
-    const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK, breakerFailures: 2 });
+    const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK, limits: { breakerFailures: 2 } });
     for (let call = 0; call < 5; call += 1) {
       expect((await hub.callTool("s", "fail")).status).toBe("error");
       await expect(hub.callTool("s", "rpc_error")).rejects.toMatchObject({ code: "SERVER_ERROR" });
@@ -581,7 +582,7 @@ describe("what must not happen", () => {
         ours.close = end;
         return ours;
       };
-      const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK, closeTimeoutMs: 500 });
+      const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK, timeouts: { closeTimeoutMs: 500 } });
       await hub.connect(undefined, { onFailure: "throw" });
       const startedAt = performance.now();
       await hub.close();

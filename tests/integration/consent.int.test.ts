@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { afterEach, describe, expect, it } from "@jest/globals";
 
-import type { ConsentRequest, McpHubOptions } from "../../src/core.js";
+import type { ConsentRequest, ConsentOptions } from "../../src/core.js";
 import { FACES } from "../support/faces.js";
 import { calling } from "../support/agents.js";
 import { stdioFixture, until } from "../support/servers.js";
@@ -20,9 +20,9 @@ function traced(more: object = {}) {
   return { entry: stdioFixture({ pidFile: trace }, more), wasStarted: () => existsSync(trace) };
 }
 
-type Consent = NonNullable<McpHubOptions["consent"]>;
+type Consent = ConsentOptions;
 const hubWith = (entry: object, consent: Consent, more: object = {}) =>
-  hubOf({ s: entry }, { consent, autoDeferChars: 0, ...more });
+  hubOf({ s: entry }, { ...more, security: { consent }, limits: { autoDeferChars: 0 } });
 
 describe("a stdio server that nobody has approved", () => {
   it("is not started; it is disabled, with the reason, and says what waits", async () => {
@@ -145,7 +145,7 @@ describe("an approval", () => {
   it("is for what a variable holds, and shows no value", async () => {
     const store = fileOf();
     const entry = { ...base, env: { TOKEN: "${TOKEN}" }, args: [...base.args, "${TOKEN}"] };
-    const resolver = (value: string) => ({ secretResolver: () => value });
+    const resolver = (value: string) => ({ security: { secretResolver: () => value } });
     const asked: ConsentRequest[] = [];
     const onConsent = (request: ConsentRequest) => asked.push(request) > 0;
     await hubWith(entry, { store, onConsent }, resolver("first secret")).connect();
@@ -163,14 +163,14 @@ describe("an approval", () => {
     await other.connect();
     expect(other.consents.pending()).toHaveLength(1);
     expect(await other.consents.list()).toEqual([]);
-    const renamed = hubOf({ t: base }, { consent: { store, workspace: "/a" } });
+    const renamed = hubOf({ t: base }, { security: { consent: { store, workspace: "/a" } } });
     await renamed.connect();
     expect(renamed.consents.pending()).toHaveLength(1);
   });
 
   it("is taken back: the server is stopped, and asked about again; reset takes all back", async () => {
     const store = fileOf();
-    const hub = hubOf({ s: base, t: base }, { consent: { store, onConsent: () => true } });
+    const hub = hubOf({ s: base, t: base }, { security: { consent: { store, onConsent: () => true } } });
     await hub.connect();
     await hub.consents.revoke("s");
     expect(hub.status().map(({ state }) => state)).toEqual(["disabled", "connected"]);
@@ -183,7 +183,7 @@ describe("an approval", () => {
   });
 
   it("is not needed for servers that are no programs of this machine", async () => {
-    const hub = hubOf({ s: { url: "http://127.0.0.1:1/mcp" } }, { consent: { store: fileOf() } });
+    const hub = hubOf({ s: { url: "http://127.0.0.1:1/mcp" } }, { security: { consent: { store: fileOf() } } });
     const { failed } = await hub.connect();
     expect(failed[0]!.error.code).toBe("CONNECT_FAILED");
     expect(hub.consents.pending()).toEqual([]);
@@ -192,7 +192,7 @@ describe("an approval", () => {
 
 describe("several hubs on one store", () => {
   const entries = { s: stdioFixture({ tools: 1 }), t: stdioFixture({ tools: 2 }) };
-  const hubOn = (store: string) => hubOf(entries, { consent: { store } });
+  const hubOn = (store: string) => hubOf(entries, { security: { consent: { store } } });
 
   it("know what another one approved, and what it took back", async () => {
     const store = fileOf();
@@ -244,7 +244,7 @@ describe("several hubs on one store", () => {
         isSlow ? new Promise<never>(() => undefined) : Promise.resolve(keys.map((key) => kept.get(key))),
       mset: (written: [string, unknown][]) => Promise.resolve(written.forEach(([key, value]) => kept.set(key, value))),
     };
-    const hubOf_ = () => hubOf(entries, { consent: { store }, warnings: "silent" });
+    const hubOf_ = () => hubOf(entries, { warnings: "silent", security: { consent: { store } } });
     const first = hubOf_();
     await first.connect(["s"]);
     await first.consents.approve("s");
@@ -260,7 +260,7 @@ describe("several hubs on one store", () => {
 
   it("that never answers keeps nobody waiting", async () => {
     const silent = { mget: () => new Promise<never>(() => undefined), mset: () => new Promise<never>(() => undefined) };
-    const hub = hubOf({ s: entries.s }, { consent: { store: silent }, warnings: "silent" });
+    const hub = hubOf({ s: entries.s }, { warnings: "silent", security: { consent: { store: silent } } });
     expect((await hub.connect()).failed[0]!.error.code).toBe("CONSENT_REQUIRED");
   });
 });
@@ -367,7 +367,7 @@ describe("an approval ends when", () => {
 describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
   it("asks before the model is called, starts what was approved, and uses it in the same turn", async () => {
     const { entry } = traced();
-    const hub = hubWith(entry, { store: fileOf() }, { startupDeadlineMs: 20_000 });
+    const hub = hubWith(entry, { store: fileOf() }, { timeouts: { startupDeadlineMs: 20_000 } });
     const { say, sent } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done"]);
     const { asked, answers, last } = await say("go", () => [{ type: "approve", answeredBy: "ada" }]);
     expect(asked!.actionRequests).toMatchObject([
@@ -382,7 +382,7 @@ describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
 
   it("goes on without a server that was refused, and does not ask again", async () => {
     const { entry, wasStarted } = traced();
-    const hub = hubWith(entry, { store: fileOf() }, { startupDeadlineMs: 20_000 });
+    const hub = hubWith(entry, { store: fileOf() }, { timeouts: { startupDeadlineMs: 20_000 } });
     const { say } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done", "again"]);
     const { answers, last } = await say("go", () => [{ type: "reject", message: "not here" }]);
     expect(answers["1"]!.status).toBe("error");

@@ -24,7 +24,12 @@ const POLICY = {
   deny: ["mcp:call:wiki:drop_wiki", "mcp:read:wiki:*secret"],
   ask: ["mcp:call:wiki:put_page", "mcp:read:wiki:*asked"],
 };
-const SETTINGS: McpWrapOptions = { policy: POLICY, autoDeferChars: 0, startupDeadlineMs: 20_000, warnings: "silent" };
+const SETTINGS: McpWrapOptions = {
+  policy: POLICY,
+  warnings: "silent",
+  limits: { autoDeferChars: 0 },
+  timeouts: { startupDeadlineMs: 20_000 },
+};
 
 async function use(
   kind: string,

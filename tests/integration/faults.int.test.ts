@@ -1,3 +1,4 @@
+import { partsOf } from "../../src/hub/hubParts.js";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -146,13 +147,13 @@ describe("servers with faults, beside a good one", () => {
         expect(seen[0]!.system).toContain("Not available now: faulty");
         delete server.options["status"];
         await until(() => {
-          hub.pool.use(["faulty"]);
+          partsOf(hub).pool.use(["faulty"]);
           return hub.status()[0]!.state === "connected";
         }, "the retry");
         await agent.invoke({ messages: "go" });
         expect(seen.at(-1)!.tools).toContain("mcp__faulty__echo");
       },
-      { retryFailedAfterMs: 1 },
+      { timeouts: { retryFailedAfterMs: 1 } },
     );
     await server.close();
   });
@@ -183,8 +184,8 @@ describe("listings with faults", () => {
   ])("reads a listing %s", async (_what, options, tools) => {
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture(options) },
-      maxListPages: "pageSize" in options ? 200 : 20,
       warnings: "silent",
+      limits: { maxListPages: "pageSize" in options ? 200 : 20 },
     });
     await hub.connect(["s"], { onFailure: "throw" });
     expect(hub.status()[0]!.tools).toBe(tools);
@@ -216,7 +217,7 @@ describe("listings with faults", () => {
 describe("calls with faults", () => {
   it("isolates parallel calls, one of which times out", async () => {
     const servers = { s: stdioFixture({}, { toolTimeoutMs: 300 }) };
-    await using hub = new McpHub({ mcpServers: servers, startupDeadlineMs: 20_000 });
+    await using hub = new McpHub({ mcpServers: servers, timeouts: { startupDeadlineMs: 20_000 } });
     const model = scripted(
       calling(
         { name: "mcp__s__echo", args: { text: "a" }, id: "a" },
@@ -233,7 +234,10 @@ describe("calls with faults", () => {
   });
 
   it("lets progress extend a call beyond its timeout, up to the hard cap", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, toolTimeoutMs: 400, maxToolTimeoutMs: 1_500 });
+    await using hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      timeouts: { toolTimeoutMs: 400, maxToolTimeoutMs: 1_500 },
+    });
     expect((await hub.callTool("s", "slow", { ms: 1_000, steps: 10 })).content).toContain("slept");
     await expect(hub.callTool("s", "slow", { ms: 20_000, steps: 200 })).rejects.toMatchObject({
       code: "REQUEST_TIMEOUT",
@@ -242,7 +246,7 @@ describe("calls with faults", () => {
   });
 
   it("keeps calls in flight under the cap", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, maxConcurrentCalls: 4 });
+    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, limits: { maxConcurrentCalls: 4 } });
     await hub.connect();
     await Promise.all(Array.from({ length: 20 }, () => hub.callTool("s", "slow", { ms: 20 })));
     const { content } = await hub.callTool("s", "stats");

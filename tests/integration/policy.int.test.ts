@@ -1,3 +1,4 @@
+import { partsOf } from "../../src/hub/hubParts.js";
 import { ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Command } from "@langchain/langgraph";
@@ -87,7 +88,7 @@ describe("what is denied whatever its arguments are", () => {
       expect(await namesFor({})).toEqual([]);
       expect(await namesFor({ workspace: "/projects/a" })).toHaveLength(2);
       expect(await namesFor({ workspace: "/projects/a", scopes: ["admin"] })).toHaveLength(4);
-      const views = hub.views({});
+      const views = partsOf(hub).views({});
       const first = views.of({ workspace: "/projects/a" }).servers();
       for (let index = 0; index < 100; index += 1) {
         expect(views.of({ workspace: `/projects/${index}`, scopes: [`s${index}`], user: index }).servers()).toBe(first);
@@ -136,8 +137,8 @@ describe("a policy function", () => {
     const hub = new McpHub({
       mcpServers: { many: { url: many.url }, wiki: { url: few.url } },
       policy,
-      startupDeadlineMs: 20_000,
-      autoDeferChars: 0,
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { autoDeferChars: 0 },
     });
     try {
       await hub.connect();
@@ -265,7 +266,7 @@ describe("hub.setPolicy", () => {
   it("is refused on a hub whose agents have no hook that asks, and for wrong rules", () =>
     use({}, async ({ hub }) => {
       expect(() => hub.setPolicy({ ask: ["mcp:call:*:*"] })).toThrow(/policy: { default: "allow" }/);
-      const other = new McpHub({ mcpServers: { s: { command: "x" } }, permission: "open" });
+      const other = new McpHub({ mcpServers: { s: { command: "x" } }, tier: "open" });
       expect(() => other.setPolicy({ deny: ["mcp:cal:s:x"] })).toThrow(McpConfigError);
       expect(() => other.setPolicy({ dny: [] } as never)).toThrow(/unknown option "dny", did you mean "deny"/);
       other.setPolicy(() => "deny");
@@ -277,7 +278,7 @@ describe("hub.setPolicy", () => {
     const warn = console.warn;
     console.warn = (text: string) => warnings.push([text.split(":")[0]!, text]);
     try {
-      new McpHub({ mcpServers: { s: { command: "x", permission: "readonly" } }, policy: { deny: ["mcp:call:t:*"] } });
+      new McpHub({ mcpServers: { s: { command: "x", tier: "readonly" } }, policy: { deny: ["mcp:call:t:*"] } });
     } finally {
       console.warn = warn;
     }
@@ -330,7 +331,7 @@ describe("no way around", () => {
       const { seen, middleware } = spyMiddleware();
       const thread = threadOf(hub, [calling(WIPE), "done"], { middleware: (ours) => [ours, middleware as AgentMiddleware] });
       await hub.connect();
-      const hash = hub.views({}).of({}).catalog.tool(WIPE.name)!.hash;
+      const hash = partsOf(hub).views({}).of({}).catalog.tool(WIPE.name)!.hash;
       const promoted = { [WIPE.name]: { hash, at: 1, order: 0, used: 1, gone: false } };
       const { answers } = await thread.send({ messages: "go", mcpActivation: { v: 1, promoted } });
       expect(seen[0]!.tools).not.toContain(WIPE.name);
@@ -456,9 +457,9 @@ describe("a wrapped MultiServerMCPClient", () => {
     try {
       const hub = McpHub.wrap(client, {
         policy: { deny: ["mcp:call:wiki:drop_wiki"] },
-        servers: { wiki: { permission: "cautious", trustAnnotations: true, overrides: { drop_page: "allow" } } },
-        startupDeadlineMs: 20_000,
+        servers: { wiki: { tier: "cautious", trustAnnotations: true, overrides: { drop_page: "allow" } } },
         warnings: "silent",
+        timeouts: { startupDeadlineMs: 20_000 },
       });
       const thread = threadOf(hub, [
         calling(

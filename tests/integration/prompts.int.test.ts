@@ -189,7 +189,7 @@ describe("commands", () => {
     const http = await serve(TRIAGE);
     const listless = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:list:tracker"] } });
     expect((await talk(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
-    const strict = talk(hubOf({ tracker: { url: http.url, permission: "strict" } }));
+    const strict = talk(hubOf({ tracker: { url: http.url, tier: "strict" } }));
     expect((await strict.say("/mcp__tracker__nope")).last).toBe("There is no command /mcp__tracker__nope.");
     const blank = hubOf(
       { docs: { url: (await serve()).url }, secret: { url: http.url } },
@@ -211,7 +211,7 @@ describe("commands", () => {
       },
     ];
     const http = await serve({ prompts, promptMessages: { pay: [said("paid")] } });
-    const { say, answer } = talk(hubOf({ bank: { url: http.url, permission: "strict" } }));
+    const { say, answer } = talk(hubOf({ bank: { url: http.url, tier: "strict" } }));
     await say("/mcp__bank__pay 7 1000");
     prompts[0]!.arguments.reverse();
     await http.announcePrompts();
@@ -249,7 +249,7 @@ describe("commands", () => {
 
   it("ask before they are got, together with the resources they name", async () => {
     const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
-    const hub = hubOf({ tracker: { url: http.url, permission: "strict" } });
+    const hub = hubOf({ tracker: { url: http.url, tier: "strict" } });
     const { say, answer } = talk(hub);
     const { asked } = await say("/mcp__tracker__triage high @tracker:a://1");
     expect(asked?.actionRequests.map(({ name, args }) => [name, args])).toEqual([
@@ -300,7 +300,7 @@ describe("/mcp", () => {
   });
 
   it("shows the servers, and takes one out of the thread and back in", async () => {
-    const hub = hubOf(await SERVERS(), { autoDeferChars: 0 });
+    const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
     const { say, state } = talk(hub, {
       answers: [
         "ok",
@@ -372,7 +372,7 @@ describe("/mcp", () => {
   });
 
   it("obeys disabled servers that the caller put into the state", async () => {
-    const hub = hubOf(await SERVERS(), { autoDeferChars: 0 });
+    const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
     const { calls } = await talk(hub).run({ messages: "hello", disabledMcpServers: ["docs", "unknown"] });
     expect(calls[0]!.system).not.toContain("docs");
     expect(calls[0]!.system).toContain("mcp__more__look");

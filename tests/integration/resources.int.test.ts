@@ -210,7 +210,7 @@ describe("mentions", () => {
 
   it("wait for no server longer than the deadline", async () => {
     const http = await serve({ resources: { "a://1": { text: "late" } }, readDelayMs: 60_000 });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { mentionDeadlineMs: 50 } });
+    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { timeouts: { mentionDeadlineMs: 50 } } });
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(['<error>Server "docs" did not answer in time.</error>']);
   });
 
@@ -245,7 +245,7 @@ describe("mentions", () => {
 
   it("are read up to a number, with a notice", async () => {
     const http = await serve({ resources: {}, templates: [{ uriTemplate: "a://{id}", name: "any" }] });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { maxCachedResources: 3 } });
+    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { limits: { maxCachedResources: 3 } } });
     const { blocks } = await say(Array.from({ length: 10 }, (_, index) => `@docs:a://${index}`).join(" "));
     expect(blocks.map(page)).toEqual([
       "made from a template: a://0",
@@ -400,7 +400,7 @@ describe("policy on mentions", () => {
   it("keeps an answer good when something else of the thread changes, and in another process", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } }, subscribe: true });
     const checkpointer = new MemorySaver();
-    const first = hubOf({ docs: { url: http.url, permission: "strict" } });
+    const first = hubOf({ docs: { url: http.url, tier: "strict" } });
     const here = talk(first, { checkpointer });
     await here.say("@docs:a://1");
     await here.answer({ type: "approve" });
@@ -409,7 +409,7 @@ describe("policy on mentions", () => {
     expect((await here.say("@docs:a://2")).asked?.actionRequests).toHaveLength(1);
     await http.announceResource("a://1");
     await until(() => updates.length > 0);
-    const there = talk(hubOf({ docs: { url: http.url, permission: "strict" } }), { checkpointer });
+    const there = talk(hubOf({ docs: { url: http.url, tier: "strict" } }), { checkpointer });
     expect((await there.answer({ type: "approve" })).blocks.map(page)).toEqual(["one", "two"]);
     // What changed is asked about in the turn that finds it.
     expect((await there.say("go on")).asked?.actionRequests.map(({ target }) => target)).toEqual(["a://1"]);
@@ -543,7 +543,7 @@ describe("the resource tools", () => {
 
   it("ask for what they would send, together with the calls of the step", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const hub = hubOf({ docs: { url: http.url, permission: "strict" } });
+    const hub = hubOf({ docs: { url: http.url, tier: "strict" } });
     const both = calling(
       { name: "mcp__docs__look", id: "a" },
       { name: "mcp_resources_read", args: { server: "docs", uri: "a://1" }, id: "b" },
@@ -569,7 +569,7 @@ describe("the resource tools", () => {
       serve({ resources: { "a://1": { text: "of a" } } }),
       serve({ resources: { "a://1": { text: "of b" } } }),
     ]);
-    const hub = hubOf({ a: { url: a.url, permission: "strict" }, b: { url: b.url, permission: "strict" } });
+    const hub = hubOf({ a: { url: a.url, tier: "strict" }, b: { url: b.url, tier: "strict" } });
     const turned = createMiddleware({
       name: "turned",
       afterModel: (state) => {

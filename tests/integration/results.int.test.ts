@@ -12,8 +12,8 @@ describe("large results", () => {
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture() },
       resultStore,
-      startupDeadlineMs: 20_000,
-      maxResultChars: 5_000,
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { maxResultChars: 5_000 },
     });
     const checkpointer = new MemorySaver();
     const agent = createAgent({
@@ -50,7 +50,10 @@ describe("large results", () => {
 
   it("have a limit of their own per server, and the whole text stays in the artifact while it fits there", async () => {
     await using hub = new McpHub({
-      mcpServers: { small: stdioFixture({}, { maxResultChars: 1_000 }), large: stdioFixture({}, { maxResultChars: 400_000 }) },
+      mcpServers: {
+        small: stdioFixture({}, { maxResultChars: 1_000 }),
+        large: stdioFixture({}, { maxResultChars: 400_000 }),
+      },
     });
     const small = await hub.callTool("small", "big", { n: 300_000 });
     expect(small.content.length).toBeLessThan(1_200);

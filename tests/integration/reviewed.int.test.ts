@@ -11,11 +11,11 @@ import { serveHttp } from "../fixtures/servers/http.mjs";
 import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
 import { isRunning, quietFixture, stdioFixture, until } from "../support/servers.js";
 
-const quick = { startupDeadlineMs: 20_000, warnings: "silent" as const };
+const quick = { warnings: "silent" as const, timeouts: { startupDeadlineMs: 20_000 } };
 
 describe("state", () => {
   it("survives a middleware that calls the model twice in one step while there is something to write", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...quick, autoDeferChars: 0 });
+    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...quick, limits: { autoDeferChars: 0 } });
     const twice = createMiddleware({
       name: "twice",
       wrapModelCall: async (request, handler) => {
@@ -39,7 +39,7 @@ describe("state", () => {
         checkpointer,
         middleware: [hitl({ interruptOn: { echo: true } }), mcpMiddleware(hub)],
       });
-    const options: McpHubOptions = { mcpServers: { s: stdioFixture() }, ...quick, names: "bare", autoDeferChars: 0 };
+    const options: McpHubOptions = { mcpServers: { s: stdioFixture() }, ...quick, names: "bare", limits: { autoDeferChars: 0 } };
     const search = calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" });
     await using first = new McpHub(options);
     await make(first, search, calling({ name: "echo", args: { text: "resumed" }, id: "2" })).invoke({ messages: "go" }, thread);
@@ -58,7 +58,7 @@ describe("secrets", () => {
     const http = await serveHttp({ tools: [echo], leakHeaders: true });
     await using hub = new McpHub({
       mcpServers: { s: { url: http.url, headers: { Authorization: `Bearer ${secret}` } } },
-      startupDeadlineMs: 20_000,
+      timeouts: { startupDeadlineMs: 20_000 },
     });
     const warnings: McpEvents["warning"][] = [];
     hub.on("warning", (warning) => warnings.push(warning));
@@ -99,17 +99,17 @@ describe("opening", () => {
         c: stdioFixture({}, { env: { T: "${A}" } }),
         good: stdioFixture(),
       },
-      secretResolver: () => new Promise(() => undefined),
-      connectTimeoutMs: 700,
       warnings: "silent",
+      security: { secretResolver: () => new Promise(() => undefined) },
+      timeouts: { connectTimeoutMs: 700 },
     });
     const { connected, failed } = await hub.connect();
     expect(connected).toEqual(["good"]);
     expect(failed.map(({ error }) => error.code)).toEqual(["CONNECT_TIMEOUT", "CONNECT_TIMEOUT", "CONNECT_TIMEOUT"]);
     await using sealed = new McpHub({
       mcpServers: { a: stdioFixture({}, { env: { T: "${A}" } }) },
-      secretResolver: () => Promise.reject(new Error("sealed")),
       warnings: "silent",
+      security: { secretResolver: () => Promise.reject(new Error("sealed")) },
     });
     expect((await sealed.connect()).failed[0]!.error).toMatchObject({
       code: "INVALID_CONFIG",
@@ -189,7 +189,7 @@ describe("losing", () => {
 
   it("starts a dead child again only when told to, and then also for tools that code bound itself", async () => {
     const servers = { restarted: stdioFixture({}, { restart: { enabled: true, delayMs: 1 } }), left: stdioFixture() };
-    await using hub = new McpHub({ mcpServers: servers, ...quick, retryFailedAfterMs: 1 });
+    await using hub = new McpHub({ mcpServers: servers, ...quick, timeouts: { retryFailedAfterMs: 1 } });
     const tools = await hub.getTools({ tools: ["echo"] });
     for (const name of ["restarted", "left"]) await expect(hub.callTool(name, "die")).rejects.toThrow();
     const answer = async (index: number): Promise<string> => String(await tools[index]!.invoke({ text: "again" }));
@@ -229,13 +229,13 @@ describe("calls", () => {
     const fails = (() => Promise.reject(new Error("async"))) as () => void;
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture(), missing: { command: "no-such-command" } },
-      startupDeadlineMs: 20_000,
       onProgress: fails,
       onConnectionError: fails,
       beforeToolCall: (_call: unknown, state: { messages?: unknown[] }) => {
         states.push(state.messages?.length);
         interrupt("sure?");
       },
+      timeouts: { startupDeadlineMs: 20_000 },
     });
     hub.on("warning", ({ code }) => warnings.push(code));
     hub.on("call", fails);
@@ -295,9 +295,10 @@ describe("a wrapped client", () => {
     expect(() => mcpMiddleware({ mcpServers: {} } as never)).toThrow(
       "mcpMiddleware(hubOrClient) needs a McpHub or a MultiServerMCPClient",
     );
-    expect(() => new McpHub({ mcpServer: {} })).toThrow('"mcpServer" was given; did you mean "mcpServers"?');
-    expect(() => new McpHub({ servers: {} })).toThrow('did you mean "mcpServers"?');
-    expect(() => new McpHub({ a: { command: "x" }, b: { comand: "x" } } as never)).toThrow('"b" has neither');
+    expect(() => new McpHub({ mcpServer: {} } as never)).toThrow('"mcpServer" was given; did you mean "mcpServers"?');
+    expect(() => new McpHub({ servers: {} } as never)).toThrow('did you mean "mcpServers"?');
+    expect(() => McpHub.fromServers({ a: { command: "x" }, b: { comand: "x" } } as never)).toThrow('did you mean "command"?');
+    expect(() => new McpHub({ a: { command: "x" } } as never)).toThrow("McpHub.fromServers(servers)");
   });
 });
 
@@ -308,7 +309,7 @@ describe("a closed hub and previews", () => {
     await expect(previewContext(hub, { tools: ["x"] } as never)).rejects.toThrow("give it in the third argument");
     const contexts: unknown[] = [];
     hub.on("context", (event) => contexts.push(event));
-    await previewContext(hub, {}, { tools: ["echo"], autoDeferChars: 0 });
+    await previewContext(hub, {}, { tools: ["echo"], limits: { autoDeferChars: 0 } });
     expect(contexts).toEqual([]);
     expect(() => hub.on("conection" as never, () => undefined)).toThrow("There is no event");
     await hub.close();
@@ -319,7 +320,7 @@ describe("a closed hub and previews", () => {
   it("never takes a tool that a later middleware adds for an MCP tool", async () => {
     const { tool } = await import("@langchain/core/tools");
     const z = await import("zod");
-    await using hub = new McpHub({ mcpServers: { s: quietFixture() }, ...quick, autoDeferChars: 0 });
+    await using hub = new McpHub({ mcpServers: { s: quietFixture() }, ...quick, limits: { autoDeferChars: 0 } });
     const theirs = tool(() => "theirs", { name: "echo", description: "d", schema: z.object({}) });
     const later = createMiddleware({
       name: "later",

@@ -43,16 +43,15 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
   const folder = mkdtempSync(join(tmpdir(), "mcp-secrets-"));
   const hub = new McpHub({
     mcpServers,
-    secretResolver: (name) => VARIABLES[name],
     policy: { default: "allow", audit: "arguments" } as never,
     snapshotStore: join(folder, "snapshots.json"),
-    toolFingerprints: { store: join(folder, "fingerprints.json") },
-    consent: { store: join(folder, "consents.json"), onConsent: (request) => traces.push(request) > 0 },
-    startupDeadlineMs: 10_000,
-    connectTimeoutMs: 1_500,
-    requestTimeoutMs: 500,
-    toolTimeoutMs: 300,
-    autoDeferChars: 0,
+    security: {
+      secretResolver: (name) => VARIABLES[name],
+      toolFingerprints: { store: join(folder, "fingerprints.json") },
+      consent: { store: join(folder, "consents.json"), onConsent: (request) => traces.push(request) > 0 },
+    },
+    timeouts: { startupDeadlineMs: 10_000, connectTimeoutMs: 1_500, requestTimeoutMs: 500, toolTimeoutMs: 300 },
+    limits: { autoDeferChars: 0 },
   });
   open.push(hub);
   for (const name of EVENT_NAMES) hub.on(name, (payload) => traces.push([name, payload]));

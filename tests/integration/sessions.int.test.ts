@@ -13,9 +13,9 @@ let hub: McpHub;
 beforeAll(() => {
   hub = new McpHub({
     mcpServers: { s: stdioFixture({ tools: 3 }) },
-    startupDeadlineMs: 20_000,
-    autoDeferChars: 0,
     warnings: "silent",
+    timeouts: { startupDeadlineMs: 20_000 },
+    limits: { autoDeferChars: 0 },
   });
 });
 afterAll(() => hub.close());

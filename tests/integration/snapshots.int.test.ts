@@ -1,3 +1,4 @@
+import { partsOf } from "../../src/hub/hubParts.js";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,11 @@ import { serveHttp } from "../fixtures/servers/http.mjs";
 import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
 import { until } from "../support/servers.js";
 
-const QUICK: Partial<McpHubOptions> = { startupDeadlineMs: 20_000, searchWaitMs: 20_000, warnings: "silent", autoDeferChars: 0 };
+const QUICK: Partial<McpHubOptions> = {
+  warnings: "silent",
+  timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 },
+  limits: { autoDeferChars: 0 },
+};
 const fileOf = (): string => join(mkdtempSync(join(tmpdir(), "mcp-snapshots-")), "folder", "snapshots.json");
 
 describe("a snapshot store", () => {
@@ -53,7 +58,7 @@ describe("a snapshot store", () => {
     await first.close();
     await http.close();
 
-    const hub = new McpHub({ mcpServers: { s: { url } }, ...QUICK, snapshotStore, retryFailedAfterMs: 1 });
+    const hub = new McpHub({ mcpServers: { s: { url } }, ...QUICK, snapshotStore, timeouts: { retryFailedAfterMs: 1 } });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
       model: scripted(calling({ name: "mcp__s__echo", args: { text: "x" }, id: "c" }), "away", "back"),
@@ -64,7 +69,7 @@ describe("a snapshot store", () => {
     expect(away["c"]!.text).toContain('Server "s" is not available now.');
     const again = await serveHttp({ port, tools: [{ name: "brand_new", inputSchema: { type: "object" } }] });
     await until(async () => {
-      hub.pool.use(["s"]);
+      partsOf(hub).pool.use(["s"]);
       return hub.status()[0]!.state === "connected";
     }, "the connect");
     await agent.invoke({ messages: "go" });

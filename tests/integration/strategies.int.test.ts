@@ -17,8 +17,8 @@ async function run(wire: Parameters<ModelServer["client"]>[0], options: McpAgent
   await using hub = new McpHub({
     mcpServers: { s: stdioFixture({ tools: 6, noBase: true }) },
     policy: { deny: ["mcp:call:s:tool_0005"] },
-    startupDeadlineMs: 20_000,
-    autoDeferChars: 0,
+    timeouts: { startupDeadlineMs: 20_000 },
+    limits: { autoDeferChars: 0 },
   });
   const agent = createAgent({ model: models.client(wire), middleware: [mcpMiddleware(hub, options)] });
   models.requests.length = 0;

@@ -13,7 +13,7 @@ let hub: McpHub;
 
 beforeAll(async () => {
   const { url } = await serve({ noBase: false, tools: [] });
-  hub = hubOf({ lab: { url } }, { autoDeferChars: 0 });
+  hub = hubOf({ lab: { url } }, { limits: { autoDeferChars: 0 } });
   await hub.connect();
 });
 

@@ -21,7 +21,7 @@ const page = (name: string) => ({
 async function twoServers(policy: object = { default: "allow" }) {
   const files = await serve({ name: "files", tools: [page("read_file"), page("write_file")] });
   const wiki = await serve({ name: "wiki", tools: [page("get_page"), page("put_page"), page("drop_page")] });
-  const hub = hubOf({ files: { url: files.url }, wiki: { url: wiki.url } }, { autoDeferChars: 0, policy });
+  const hub = hubOf({ files: { url: files.url }, wiki: { url: wiki.url } }, { policy, limits: { autoDeferChars: 0 } });
   await hub.connect();
   return { hub, ran: () => ({ ...files.stats.callsByTool, ...wiki.stats.callsByTool }) as Record<string, number> };
 }
@@ -167,7 +167,7 @@ it("what a model writes to a sub-agent is nobody's word: no command, no mention"
     prompts: [{ name: "greet" }],
     promptMessages: { greet: [{ role: "user", content: { type: "text", text: "Say hello" } }] },
   });
-  const hub = hubOf({ wiki: { url: wiki.url } }, { autoDeferChars: 0 });
+  const hub = hubOf({ wiki: { url: wiki.url } }, { limits: { autoDeferChars: 0 } });
   await hub.connect();
   for (const description of ["/mcp__wiki__greet", "/mcp disable wiki", "/mcp", "look at @wiki:wiki://home"]) {
     const given = { id: "t", name: "task", args: { description, subagent_type: "reader" } };
@@ -212,7 +212,7 @@ describe("sub-graphs", () => {
       resources: { "files://a": { text: "content of a" } },
     });
     const wiki = await serve({ name: "wiki", tools: [page("get_page")], resources: { "wiki://b": { text: "content of b" } } });
-    const hub = hubOf({ files: { url: files.url }, wiki: { url: wiki.url } }, { autoDeferChars: 0 });
+    const hub = hubOf({ files: { url: files.url }, wiki: { url: wiki.url } }, { limits: { autoDeferChars: 0 } });
     await hub.connect();
     const model = scripted("one", "three");
     const nodes = createMcpNodes(hub, { model });

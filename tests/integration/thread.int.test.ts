@@ -21,9 +21,9 @@ describe("a thread over many steps", () => {
     const late = await serveHttp({ name: "late", noBase: true, tools: 3, delayMs: 400 });
     await using hub = new McpHub({
       mcpServers: { stable: stdioFixture({ tools: 40 }), late: { url: late.url } },
-      startupDeadlineMs: 20_000,
-      autoDeferChars: 0,
       warnings: "silent",
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { autoDeferChars: 0 },
     });
     await hub.connect(["stable"]);
     const { seen, middleware } = spyMiddleware();
@@ -56,7 +56,10 @@ describe("a thread over many steps", () => {
       search("tool_0001", "9"),
       "done",
     );
-    const agent = createAgent({ model, middleware: [changes, mcpMiddleware(hub, { startupDeadlineMs: 0 }), middleware] });
+    const agent = createAgent({
+      model,
+      middleware: [changes, mcpMiddleware(hub, { timeouts: { startupDeadlineMs: 0 } }), middleware],
+    });
     const result = await agent.invoke({ messages: "go" });
     await late.close();
 
@@ -102,7 +105,11 @@ describe("a thread over many steps", () => {
   });
 
   it("keeps promotions when the messages are summarised away", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, startupDeadlineMs: 20_000, autoDeferChars: 0 });
+    await using hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { autoDeferChars: 0 },
+    });
     const { seen, middleware } = spyMiddleware();
     const summarise = createMiddleware({
       name: "summarise",
@@ -141,7 +148,12 @@ describe("a thread over many steps", () => {
 describe("beside other parts of an agent", () => {
   let hub: McpHub;
   beforeAll(() => {
-    hub = new McpHub({ mcpServers: { s: stdioFixture() }, startupDeadlineMs: 20_000, autoDeferChars: 0, warnings: "silent" });
+    hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      warnings: "silent",
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { autoDeferChars: 0 },
+    });
   });
   afterAll(() => hub.close());
 
@@ -231,8 +243,8 @@ describe("beside other parts of an agent", () => {
   it("fingerprints what is small or asked for, and always loaded tools work without a search", async () => {
     await using loaded = new McpHub({
       mcpServers: { small: stdioFixture(), large: stdioFixture({ tools: 200, noBase: true }, { alwaysLoad: ["tool_0007"] }) },
-      startupDeadlineMs: 20_000,
-      autoDeferChars: 0,
+      timeouts: { startupDeadlineMs: 20_000 },
+      limits: { autoDeferChars: 0 },
     });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
@@ -245,7 +257,7 @@ describe("beside other parts of an agent", () => {
 
     const all = createAgent({
       model: scripted("done"),
-      middleware: [mcpMiddleware(loaded, { servers: ["small"], autoDeferChars: 10_000 }), middleware],
+      middleware: [mcpMiddleware(loaded, { servers: ["small"], limits: { autoDeferChars: 10_000 } }), middleware],
     });
     await all.invoke({ messages: "go" });
     expect(seen.at(-1)!.tools).toHaveLength(10);
@@ -257,12 +269,12 @@ describe("beside other parts of an agent", () => {
     await using lazy = new McpHub({
       mcpServers: { s: stdioFixture({}, { description: "Echoes things" }) },
       startup: "lazy",
-      searchWaitMs: 20_000,
+      timeouts: { searchWaitMs: 20_000 },
     });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
       model: scripted(calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" }), "done"),
-      middleware: [mcpMiddleware(lazy, { autoDeferChars: 0 }), middleware],
+      middleware: [mcpMiddleware(lazy, { limits: { autoDeferChars: 0 } }), middleware],
     });
     await agent.invoke({ messages: "go" });
     expect(seen[0]!.system).toContain("s (opened when searched): Echoes things");
@@ -272,7 +284,7 @@ describe("beside other parts of an agent", () => {
   it("waits for a hanging server no longer than the deadline", async () => {
     await using slow = new McpHub({
       mcpServers: { s: stdioFixture(), hang: stdioFixture({ hang: true }) },
-      startupDeadlineMs: 600,
+      timeouts: { startupDeadlineMs: 600 },
     });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({ model: scripted("one", "two"), middleware: [mcpMiddleware(slow), middleware] });

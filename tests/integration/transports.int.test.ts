@@ -1,3 +1,4 @@
+import { partsOf } from "../../src/hub/hubParts.js";
 import { performance } from "node:perf_hooks";
 
 import { McpHub, type McpEvents } from "../../src/core.js";
@@ -55,7 +56,7 @@ describe("streamable HTTP and SSE", () => {
     const http = await serveHttp();
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } } });
     for (let turn = 0; turn < 5; turn += 1) {
-      hub.pool.use(["s"]);
+      partsOf(hub).pool.use(["s"]);
       expect(await echo(hub)).toContain("hello");
     }
     expect(http.stats.listTools).toBe(1);
@@ -66,10 +67,13 @@ describe("streamable HTTP and SSE", () => {
   it("lists again after the time to live when a server announces nothing, and not when it does", async () => {
     const quiet = await serveHttp({ announce: false });
     const loud = await serveHttp();
-    await using hub = new McpHub({ mcpServers: { quiet: { url: quiet.url }, loud: { url: loud.url } }, toolListTtlMs: 1 });
+    await using hub = new McpHub({
+      mcpServers: { quiet: { url: quiet.url }, loud: { url: loud.url } },
+      timeouts: { toolListTtlMs: 1 },
+    });
     await hub.connect();
     await until(() => {
-      hub.pool.use(["quiet", "loud"]);
+      partsOf(hub).pool.use(["quiet", "loud"]);
       return quiet.stats.listTools >= 2;
     }, "the second listing");
     expect(loud.stats.listTools).toBe(1);
@@ -163,7 +167,7 @@ describe("stdio", () => {
       mcpServers: { a: stdioFixture({ exitAtStart: 1 }), b: { command: "no-such-command" } },
       warnings: "silent",
     });
-    hub.pool.use(["a", "b"]);
+    partsOf(hub).pool.use(["a", "b"]);
     await until(() => hub.status().every(({ state }) => state === "failed"), "both failures");
     await new Promise((resolve) => setImmediate(resolve));
     process.off("unhandledRejection", note);

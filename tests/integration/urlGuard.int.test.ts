@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 
 import { afterEach, describe, expect, it } from "@jest/globals";
 
-import { McpHub, type McpHubOptions } from "../../src/core.js";
+import { McpHub, type SecurityOptions, type UrlGuardOptions } from "../../src/core.js";
 import type { HostLookup } from "../../src/config/securityOptions.js";
 import { serving } from "../support/serving.js";
 import { serveWebSocket } from "../fixtures/servers/webSocket.mjs";
@@ -52,21 +52,21 @@ async function web(handle: Parameters<typeof createServer>[1]): Promise<{ readon
   return { port: (http.address() as AddressInfo).port, urls };
 }
 
-async function failureOf(url: string, urlGuard: McpHubOptions["urlGuard"], more: object = {}) {
-  const hub = hubOf({ s: { url, ...more } }, urlGuard === undefined ? {} : { urlGuard });
+async function failureOf(url: string, urlGuard: UrlGuardOptions | undefined, more: object = {}) {
+  const hub = hubOf({ s: { url, ...more } }, urlGuard === undefined ? {} : { security: { urlGuard } });
   const { failed } = await hub.connect();
   return failed[0]?.error;
 }
 
-describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
+describe("urlGuard", () => {
   it("reaches a server whose name leads to an allowed place, and calls its tools", async () => {
     const { url } = await serve();
     const { lookup } = world({ mcp: "127.0.0.1" });
     const { port } = new URL(url);
-    const guard = { mode, lookup, allowHosts: ["localhost", "mcp"] };
+    const guard = { lookup, allowHosts: ["localhost", "mcp"] };
     // Only what is pinned goes where the look-up says: the system knows no "mcp".
-    const host = mode === "pinned" ? "mcp" : "127.0.0.1";
-    const hub = hubOf({ s: { url: `http://${host}:${port}/mcp` } }, { urlGuard: guard });
+    const host = "mcp";
+    const hub = hubOf({ s: { url: `http://${host}:${port}/mcp` } }, { security: { urlGuard: guard } });
     await hub.connect(undefined, { onFailure: "throw" });
     expect((await hub.callTool("s", "look")).status).toBe("success");
     expect((await hub.callTool("s", "look")).status).toBe("success");
@@ -76,7 +76,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
     const { port, urls } = await web((_request, response) => response.end("{}"));
     const { lookup } = world({ "tracker.example": "127.0.0.1" });
     for (const more of [{}, { transport: "sse" as const }]) {
-      expect(await failureOf(`http://tracker.example:${port}/mcp`, { mode, lookup }, more)).toMatchObject({
+      expect(await failureOf(`http://tracker.example:${port}/mcp`, { lookup }, more)).toMatchObject({
         name: "McpPolicyError",
         code: "URL_REFUSED",
       });
@@ -90,7 +90,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
       response.writeHead(status, { location: `http://localhost:${inner.port}/steal` }).end(),
     );
     for (const more of [{}, { transport: "sse" as const }]) {
-      const error = await failureOf(`http://127.0.0.1:${outer.port}/mcp`, { mode }, { automaticSSEFallback: false, ...more });
+      const error = await failureOf(`http://127.0.0.1:${outer.port}/mcp`, {}, { automaticSSEFallback: false, ...more });
       expect(error?.message).toMatch(/redirect/i);
     }
     expect(inner.urls).toEqual([]);
@@ -98,14 +98,14 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
 
   it("follows a redirect that keeps method and origin", async () => {
     const { url } = await serve({ redirectFrom: "/old" });
-    const hub = hubOf({ s: { url: url.replace("/mcp", "/old") } }, { urlGuard: { mode } });
+    const hub = hubOf({ s: { url: url.replace("/mcp", "/old") } }, { security: { urlGuard: {} } });
     await hub.connect(undefined, { onFailure: "throw" });
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
 
   it("follows no redirect without end", async () => {
     const loop = await web((request, response) => response.writeHead(307, { location: request.url }).end());
-    await failureOf(`http://127.0.0.1:${loop.port}/mcp`, { mode }, { automaticSSEFallback: false });
+    await failureOf(`http://127.0.0.1:${loop.port}/mcp`, {}, { automaticSSEFallback: false });
     expect(loop.urls.length).toBeLessThan(20);
   });
 
@@ -114,7 +114,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
     const { port } = new URL(url);
     let address = "127.0.0.1";
     const { lookup } = world({ localhost: () => address });
-    const hub = hubOf({ s: { url: `http://localhost:${port}/mcp` } }, { urlGuard: { mode, lookup } });
+    const hub = hubOf({ s: { url: `http://localhost:${port}/mcp` } }, { security: { urlGuard: { lookup } } });
     await hub.connect(undefined, { onFailure: "throw" });
     address = "169.254.169.254";
     await expect(hub.callTool("s", "look")).rejects.toMatchObject({ code: "URL_REFUSED" });
@@ -132,7 +132,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
         response.end(JSON.stringify({ resource: `http://${host}/mcp`, authorization_servers: ["http://auth.internal/"] }));
       } else response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     });
-    const error = await failureOf(`http://localhost:${outer.port}/mcp`, { mode, lookup }, { authProvider: NO_TOKENS as never });
+    const error = await failureOf(`http://localhost:${outer.port}/mcp`, { lookup }, { authProvider: NO_TOKENS as never });
     expect(error).toMatchObject({ code: "URL_REFUSED" });
     expect(error?.message).toContain("auth.internal");
     expect(inner.urls).toEqual([]);
@@ -155,7 +155,7 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
     });
     await failureOf(
       `http://127.0.0.1:${outer.port}/mcp`,
-      { mode },
+      {},
       { headers: { "X-Api-Key": " of the tracker\n" }, authProvider: NO_TOKENS as never },
     );
     expect(seen.length).toBeGreaterThan(0);
@@ -167,20 +167,20 @@ describe.each(["checked", "pinned"] as const)("urlGuard %s", (mode) => {
     also(server);
     const { port } = new URL(server.url);
     const { lookup } = world({ "tracker.example": "127.0.0.1", mcp: "127.0.0.1" });
-    expect(await failureOf(`ws://tracker.example:${port}/`, { mode, lookup })).toMatchObject({ code: "URL_REFUSED" });
-    const hub = hubOf({ s: { url: `ws://mcp:${port}/` } }, { urlGuard: { mode, lookup, allowHosts: ["mcp"] } });
+    expect(await failureOf(`ws://tracker.example:${port}/`, { lookup })).toMatchObject({ code: "URL_REFUSED" });
+    const hub = hubOf({ s: { url: `ws://mcp:${port}/` } }, { security: { urlGuard: { lookup, allowHosts: ["mcp"] } } });
     await hub.connect(undefined, { onFailure: "throw" });
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
 });
 
-it("a pinned connection goes to no address that the guard has not seen", async () => {
+it("a connection goes to no address that the guard has not seen", async () => {
   const { url } = await serve();
   const { port } = new URL(url);
   // Allowed when it is checked, local when it is connected to.
   const answers = ["93.184.216.34"];
   const { lookup } = world({ "rebind.example": () => answers.shift() ?? "127.0.0.1" });
-  const error = await failureOf(`http://rebind.example:${port}/mcp`, { mode: "pinned", lookup });
+  const error = await failureOf(`http://rebind.example:${port}/mcp`, { lookup });
   expect(error).toMatchObject({ code: "URL_REFUSED" });
 });
 
@@ -193,7 +193,7 @@ it("warns of URLs of a wrapped client's servers that would be refused", async ()
   };
   const client = { config: { mcpServers }, getClient: () => Promise.resolve(undefined) };
   const { lookup } = world({ "tracker.example": "10.0.0.5" });
-  const hub = McpHub.wrap(client, { urlGuard: { lookup }, warnings: "silent" });
+  const hub = McpHub.wrap(client, { warnings: "silent", security: { urlGuard: { lookup } } });
   const warnings: string[] = [];
   hub.on("warning", ({ code, serverName, message }) => {
     if (code === "URL_NOT_GUARDED") warnings.push(`${serverName}: ${message}`);
@@ -204,14 +204,14 @@ it("warns of URLs of a wrapped client's servers that would be refused", async ()
 
 describe("transports", () => {
   it("allows kinds of transports, and falls back to none that is not allowed", async () => {
-    const make = (transports: McpHubOptions["transports"], entry: object) => () =>
-      new McpHub({ mcpServers: { s: entry }, ...(transports === undefined ? {} : { transports }) });
+    const make = (transports: SecurityOptions["transports"], entry: object) => () =>
+      new McpHub({ mcpServers: { s: entry }, ...(transports === undefined ? {} : { security: { transports } }) });
     expect(make(["http"], { command: "node" })).toThrow('Server "s" is of kind "stdio"; the option "transports" allows http.');
     expect(make(["http"], { url: "ws://x/" })).toThrow('of kind "websocket"');
     expect(make([], { url: "http://x/" })).toThrow("allows none");
     expect(make(["stdio"], { command: "node" })).not.toThrow();
     const { port, urls } = await web((_request, response) => response.writeHead(404).end());
-    const hub = hubOf({ s: { url: `http://127.0.0.1:${port}/mcp` } }, { transports: ["http"] });
+    const hub = hubOf({ s: { url: `http://127.0.0.1:${port}/mcp` } }, { security: { transports: ["http"] } });
     await hub.connect();
     expect(urls.filter((url) => url.startsWith("GET"))).toEqual([]);
   });

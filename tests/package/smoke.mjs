@@ -29,7 +29,7 @@ async function turn(source) {
   const agent = createAgent({
     model,
     checkpointer: new MemorySaver(),
-    middleware: [mcpMiddleware(source, { startupDeadlineMs: 20_000, autoDeferChars: 0 })],
+    middleware: [mcpMiddleware(source, { timeouts: { startupDeadlineMs: 20_000 }, limits: { autoDeferChars: 0 } })],
   });
   const thread = { configurable: { thread_id: "1" } };
   const { messages } = await agent.invoke({ messages: "go" }, thread);

@@ -32,10 +32,10 @@ export async function governed(options: Partial<McpHubOptions> & { readonly serv
   const http = await serveHttp({ name: "wiki", noBase: true, tools: GOVERNED_TOOLS });
   const hub = new McpHub({
     mcpServers: { wiki: { url: http.url, trustAnnotations: true, ...server } },
-    startupDeadlineMs: 20_000,
-    autoDeferChars: 0,
     warnings: "silent",
     ...rest,
+    timeouts: { startupDeadlineMs: 20_000 },
+    limits: { autoDeferChars: 0 },
   });
   return {
     hub,

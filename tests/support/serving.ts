@@ -12,7 +12,7 @@ export function serving() {
       return http;
     },
     hubOf: (servers: McpHubOptions["mcpServers"], more: Partial<McpHubOptions> = {}): McpHub => {
-      const hub = new McpHub({ mcpServers: servers, startupDeadlineMs: 20_000, warnings: "silent", ...more });
+      const hub = new McpHub({ mcpServers: servers, warnings: "silent", ...more, timeouts: { startupDeadlineMs: 20_000 } });
       open.push(hub);
       return hub;
     },

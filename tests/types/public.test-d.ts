@@ -20,7 +20,7 @@ import * as z from "zod";
 declare function use(value: unknown): void;
 
 const client = new MultiServerMCPClient({ mcpServers: { a: { command: "node", args: [] } } });
-const hub = new McpHub({ a: { command: "node" } });
+const hub = McpHub.fromServers({ a: { command: "node" } });
 const same: CoreHub = hub;
 use(same);
 

@@ -1,12 +1,12 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 
-import { errorTextForModel } from "../../src/call/errorText.js";
+import { errorTextForModel } from "../../src/call/failureText.js";
 import { toOutcome } from "../../src/call/result.js";
 import { oneLine, removeInvisible } from "../../src/text/clean.js";
 import { renderNote } from "../../src/disclose/notes.js";
 import { McpConnectionError, McpProtocolError } from "../../src/errors.js";
-import { failureText } from "../../src/input/failureText.js";
+import { failureText } from "../../src/call/failureText.js";
 import { toPromptMessages } from "../../src/input/promptMessages.js";
 import { excerptOf, renderFailure, renderResource } from "../../src/input/resourceContents.js";
 import { createMcpGraph } from "../../src/graph.js";

@@ -24,21 +24,3 @@ export const PROFILES: Readonly<Record<SchemaProfile["name"], SchemaProfile>> = 
   openai: { name: "openai", references: "keep", dialect: "standard", maxDescriptionChars: 1_024 },
   google: { name: "google", references: "inline", dialect: "openapi", maxDescriptionChars: 10_000 },
 };
-
-/* By the name a LangChain chat model gives its class, which survives bundling and subclasses of other packages. */
-const CLIENTS: readonly (readonly [RegExp, SchemaProfile["name"]])[] = [
-  [/anthropic|claude/i, "anthropic"],
-  [/google|gemini|vertex/i, "google"],
-  [/openai/i, "openai"],
-];
-
-/** The profile of a model client; `generic` for one that is not known, such as a model given by name. */
-export function profileOf(model: unknown): SchemaProfile {
-  const { lc_id: id, constructor } = (model ?? {}) as {
-    readonly lc_id?: readonly string[];
-    readonly constructor?: { readonly name?: string };
-  };
-  const name = id?.at(-1) ?? constructor?.name ?? "";
-  const found = CLIENTS.find(([pattern]) => pattern.test(name));
-  return PROFILES[found?.[1] ?? "generic"];
-}

@@ -1,6 +1,6 @@
-import type { EmbeddingsInterface } from "@langchain/core/embeddings";
-
-import type { Rerank } from "../../config/hubOptions.js";
+import type { Rerank, SearchOptions } from "../../config/hubOptions.js";
+import { messageOf } from "../../errors.js";
+import type { HubEvents } from "../../events.js";
 import type { Catalog } from "../catalog.js";
 import { namedTools, searchTools, type ToolMatches, type ToolQuery } from "./searchTools.js";
 import type { ToolEntry } from "../toolEntry.js";
@@ -14,33 +14,28 @@ const MAX_MODEL_CHARS = 4_000;
 /* From here on a tool that shares no words with the query is an answer. */
 const MIN_SIMILARITY = 0.5;
 
-/** What {@link CatalogSearch} is made of. */
-export interface ToolSearchParts {
-  readonly catalog: Catalog;
-  readonly embeddings: EmbeddingsInterface | undefined;
-  readonly rerank: Rerank | undefined;
-  /** Told when the user's model or function fails; the search goes on without it. */
-  readonly onError: (error: unknown) => void;
-}
-
 /**
  * Searching with what the user adds: words first, then meaning by a model of embeddings, then an order of the user's.
  *
  * Whatever these say, tools named in the query are in the result.
  */
 export class CatalogSearch {
-  readonly #parts: ToolSearchParts;
+  readonly #catalog: Catalog;
+  readonly #rerankOption: Rerank | undefined;
+  readonly #events: HubEvents;
   readonly #vectors: VectorIndex | undefined;
   readonly #reranker = new OptionalModel();
 
-  constructor(parts: ToolSearchParts) {
-    this.#parts = parts;
-    this.#vectors = parts.embeddings === undefined ? undefined : new VectorIndex(parts.embeddings, parts.onError);
+  constructor(catalog: Catalog, { embeddings, rerank }: SearchOptions, events: HubEvents) {
+    this.#catalog = catalog;
+    this.#rerankOption = rerank;
+    this.#events = events;
+    this.#vectors = embeddings === undefined ? undefined : new VectorIndex(embeddings, (error) => this.#warn(error));
   }
 
   /** The catalog changed. */
   update(): void {
-    this.#vectors?.update(this.#parts.catalog.tools());
+    this.#vectors?.update(this.#catalog.tools());
   }
 
   /** Waits until vectors that are being made are there. */
@@ -50,7 +45,8 @@ export class CatalogSearch {
 
   /** Finds tools, best first. */
   async find({ query, limit, accepts }: ToolQuery): Promise<ToolMatches> {
-    const { catalog, rerank } = this.#parts;
+    const catalog = this.#catalog;
+    const rerank = this.#rerankOption;
     if (this.#vectors === undefined && rerank === undefined) return searchTools(catalog, { query, limit, accepts });
     const wide = Math.max(limit, CANDIDATES);
     const byWords = searchTools(catalog, { query, limit: wide, accepts });
@@ -69,7 +65,11 @@ export class CatalogSearch {
   #entries(near: readonly NearTool[], isAnswered: boolean): ToolEntry[] {
     return near
       .filter(({ similarity }) => isAnswered || similarity >= MIN_SIMILARITY)
-      .flatMap(({ boundName }) => this.#parts.catalog.tool(boundName) ?? []);
+      .flatMap(({ boundName }) => this.#catalog.tool(boundName) ?? []);
+  }
+
+  #warn(error: unknown): void {
+    this.#events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`);
   }
 
   async #rerank(rerank: Rerank, query: string, tools: readonly ToolEntry[]): Promise<readonly ToolEntry[]> {
@@ -85,7 +85,7 @@ export class CatalogSearch {
       const byName = new Map(tools.map((entry) => [entry.boundName, entry]));
       return [...new Set(names as string[])].flatMap((name) => byName.get(name) ?? []);
     } catch (error) {
-      this.#parts.onError(error);
+      this.#warn(error);
       return tools;
     }
   }

@@ -1,4 +1,4 @@
-import { rejectAfter } from "../../text/rejectAfter.js";
+import { rejectAfter } from "../../text/abort.js";
 
 /** How long a search waits for a model, in milliseconds. */
 const MODEL_WAIT_MS = 5_000;

@@ -1,9 +1,8 @@
 import type { LookupFunction } from "node:net";
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { Agent, fetch as pinnedFetch } from "undici";
 
-import type { ResolvedAddress, UrlGuardSettings } from "../../config/securityOptions.js";
+import type { ResolvedAddress } from "../../config/securityOptions.js";
 import { McpPolicyError } from "../../errors.js";
 import { withLimitedBody } from "./limitedBody.js";
 import type { UrlGuard } from "./urlGuard.js";
@@ -13,8 +12,8 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
 /** What a {@link guardedFetch} is made of. */
 export interface GuardedFetchParts {
-  readonly guard: UrlGuard;
-  readonly mode: UrlGuardSettings["mode"];
+  /** `undefined`: URLs are not checked. */
+  readonly guard: UrlGuard | undefined;
   /** Where the server is, by its configuration. */
   readonly configured: URL;
   /** Headers of its configuration: they are for it, and for no OAuth server. */
@@ -25,17 +24,17 @@ export interface GuardedFetchParts {
  * A `fetch` that asks a guard about each URL it goes to. A redirect is followed when it keeps method and origin, as newer
  * versions of the SDK do, or leads from http to https; each step is asked about. Bodies are bounded.
  */
-export function guardedFetch({ guard, mode, configured, headers: own }: GuardedFetchParts): FetchLike {
-  const send = mode === "pinned" ? pinned(guard) : fetch;
+export async function guardedFetch({ guard, configured, headers: own }: GuardedFetchParts): Promise<FetchLike> {
+  const send = guard === undefined ? fetch : await checkedFetch(guard);
   return async (input, init = {}) => {
     let url = new URL(input);
-    let request: RequestInit = mode === "off" ? init : { ...init, redirect: "manual" };
+    let request: RequestInit = guard === undefined ? init : { ...init, redirect: "manual" };
     if (!isSamePlace(configured, url)) request = { ...request, headers: without(request.headers, own) };
     for (let redirects = 0; ; redirects += 1) {
-      await checked(guard, url, init.signal);
+      if (guard !== undefined) await checked(guard, url, init.signal);
       const response = await send(url.href, request);
       const location = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
-      if (location === null || init.redirect === "manual") return withLimitedBody(response);
+      if (location === null || init.redirect === "manual" || guard === undefined) return withLimitedBody(response);
       await response.body?.cancel();
       const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
       const isGet = (init.method ?? "GET").toUpperCase() === "GET";
@@ -74,11 +73,12 @@ async function checked(guard: UrlGuard, url: URL, signal: AbortSignal | null | u
   }
 }
 
-/** A `fetch` whose connections go to addresses that the guard has seen. */
-function pinned(guard: UrlGuard): FetchLike {
+/** A `fetch` whose connections go to addresses that the guard has seen. `undici` is loaded when the first one is made. */
+async function checkedFetch(guard: UrlGuard): Promise<FetchLike> {
+  const { Agent, fetch: fetchWith } = await import("undici");
   const dispatcher = new Agent({ connect: { lookup: guardedLookup(guard, "https:") } });
   return async (url, init) => {
-    const { body, status, statusText, headers } = await pinnedFetch(url, { ...init, dispatcher } as never);
+    const { body, status, statusText, headers } = await fetchWith(url, { ...init, dispatcher } as never);
     // Of the kind that everybody else makes.
     return new Response(body as ReadableStream | null, { status, statusText, headers: [...headers] });
   };
@@ -94,7 +94,7 @@ export function guardedLookup(guard: UrlGuard, protocol: string): LookupFunction
     const family = options.family === "IPv4" ? 4 : options.family === "IPv6" ? 6 : (options.family ?? 0);
     guard
       .check(new URL(`${protocol}//${hostname}`))
-      .then((addresses = []) => {
+      .then((addresses) => {
         const fitting = addresses.filter((address) => family === 0 || address.family === family);
         if (fitting.length === 0) throw new Error(`${hostname} has no address`);
         give(fitting);

@@ -42,12 +42,11 @@ export class UrlGuard {
   /**
    * Checks a URL.
    *
-   * @returns The addresses that may be connected to; `undefined` when the guard is off.
+   * @returns The addresses that may be connected to.
    * @throws {McpPolicyError} `URL_REFUSED` with the reason and the fix.
    * @throws what the look-up throws.
    */
-  async check(url: URL, signal?: AbortSignal | null): Promise<readonly ResolvedAddress[] | undefined> {
-    if (this.#settings.mode === "off") return undefined;
+  async check(url: URL, signal?: AbortSignal | null): Promise<readonly ResolvedAddress[]> {
     if (!SCHEMES.includes(url.protocol)) throw this.refused(url, `"${url.protocol}" is not http or https`);
     if (url.username !== "" || url.password !== "") {
       throw this.refused(url, 'it holds a user name or a password; give credentials by "headers"');
@@ -94,7 +93,7 @@ export class UrlGuard {
     const what = where === host ? `${host} is` : `"${host}" leads to ${where},`;
     return this.refused(
       url,
-      `${what} no public address. If that is meant, write urlGuard: { allowHosts: ["${host}"] } in the options of the hub`,
+      `${what} no public address. If that is meant, write security: { urlGuard: { allowHosts: ["${host}"] } } in the options of the hub`,
     );
   }
 }

@@ -1,13 +1,13 @@
 import { backoffMs } from "../backoff.js";
 
-/** What a {@link ListWatch} is made of. */
-export interface ListWatchParts {
-  /** Lists again and hands the result on. Says whether anything changed. */
-  readonly list: () => Promise<boolean>;
+/** A list that is kept fresh. */
+export interface WatchedList {
+  /** Lists again. Says whether anything changed. */
+  list(): Promise<boolean>;
   /** Whether there is a connection to list on. */
-  readonly canList: () => boolean;
-  /** Told when listing in the background failed; the last good list stays. */
-  readonly onFailed: (error: unknown) => void;
+  canList(): boolean;
+  /** Called when listing in the background failed; the last good list stays. */
+  onFailed(error: unknown): void;
 }
 
 const DEBOUNCE_MS = 16;
@@ -22,7 +22,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Keeps a list of a server fresh: lists again when it is announced, asked for, or old; one listing at a time. */
 export class ListWatch {
-  readonly #parts: ListWatchParts;
+  readonly #list: WatchedList;
   #listedAtMs = NEVER;
   #refreshing: Promise<boolean> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -30,8 +30,8 @@ export class ListWatch {
   #pauseMs = DEBOUNCE_MS;
   #failures = 0;
 
-  constructor(parts: ListWatchParts) {
-    this.#parts = parts;
+  constructor(list: WatchedList) {
+    this.#list = list;
   }
 
   /** True when a change was announced and listing it failed. */
@@ -85,7 +85,7 @@ export class ListWatch {
   /** Lists again in the background when the last listing is older. */
   refreshIfOlderThan(ttlMs: number): void {
     if (this.#refreshing !== undefined || !this.isOlderThan(ttlMs)) return;
-    this.refresh().catch((error: unknown) => this.#parts.onFailed(error));
+    this.refresh().catch((error: unknown) => this.#list.onFailed(error));
   }
 
   /** Ends what is planned. */
@@ -97,13 +97,13 @@ export class ListWatch {
   #later(ms: number, looksAgain: boolean): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      if (!this.#parts.canList()) return;
+      if (!this.#list.canList()) return;
       this.refresh().then(
         (isChanged) => {
-          if (!isChanged && looksAgain && this.#timer === undefined && this.#parts.canList()) this.#later(SECOND_LOOK_MS, false);
+          if (!isChanged && looksAgain && this.#timer === undefined && this.#list.canList()) this.#later(SECOND_LOOK_MS, false);
         },
         (error: unknown) => {
-          this.#parts.onFailed(error);
+          this.#list.onFailed(error);
           this.#failures += 1;
           if (this.#failures <= MAX_RETRIES && this.#timer === undefined) this.#later(backoffMs(this.#failures), false);
         },
@@ -116,7 +116,7 @@ export class ListWatch {
     let isChanged = false;
     do {
       this.#isStale = false;
-      isChanged = (await this.#parts.list()) || isChanged;
+      isChanged = (await this.#list.list()) || isChanged;
       this.listed();
     } while (this.#isStale);
     return isChanged;

@@ -1,28 +1,29 @@
 import { isDeepStrictEqual } from "node:util";
 
 import type { ListKey, RawList } from "./listPages.js";
+import type { Peer } from "../peer.js";
 import { ListWatch } from "./listWatch.js";
 
-/** What a server lists besides tools. */
+/** A list besides that of tools. */
 export type SideKey = Exclude<ListKey, "tools">;
 
-/** What changed between two listings, by name or URI. */
+/** Changes from one listing to the next, by name or URI. */
 export interface ListDiff {
   readonly added: readonly string[];
   readonly removed: readonly string[];
   readonly changed: readonly string[];
 }
 
-/** What {@link SideLists} is made of. */
-export interface SideListsParts {
-  readonly list: (key: SideKey) => Promise<RawList>;
-  /** Whether the server announces changes of the list. */
-  readonly isAnnounced: (key: SideKey) => boolean;
-  readonly canList: () => boolean;
-  /** Milliseconds after which a list is made anew that is not announced. */
-  readonly ttlMs: number;
-  readonly onChanged: (key: SideKey, diff: ListDiff) => void;
-  readonly onFailed: (error: unknown) => void;
+/** The connection whose lists are kept. */
+export interface ListSource {
+  /** The peer that is open now. */
+  readonly current: Pick<Peer, "announces"> | undefined;
+  /** Milliseconds after which a list is made again whose changes are not announced. */
+  readonly listTtlMs: number;
+  listPages(key: SideKey): Promise<RawList>;
+  canList(): boolean;
+  onChanged(key: SideKey, diff: ListDiff): void;
+  onFailed(error: unknown): void;
 }
 
 interface Kept {
@@ -38,11 +39,11 @@ const IDENTITIES = { prompts: "name", resources: "uri", resourceTemplates: "uriT
 
 /** Prompts, resources and resource templates of one server: listed when they are asked for, kept, and kept fresh. */
 export class SideLists {
-  readonly #parts: SideListsParts;
+  readonly #source: ListSource;
   readonly #kept = new Map<SideKey, Kept>();
 
-  constructor(parts: SideListsParts) {
-    this.#parts = parts;
+  constructor(source: ListSource) {
+    this.#source = source;
   }
 
   /**
@@ -52,7 +53,8 @@ export class SideLists {
    */
   async get(key: SideKey): Promise<RawList> {
     const kept = this.#of(key);
-    const ttlMs = this.#parts.isAnnounced(key) ? Number.POSITIVE_INFINITY : this.#parts.ttlMs;
+    const isAnnounced = this.#source.current?.announces(key === "prompts" ? "prompts" : "resources") === true;
+    const ttlMs = isAnnounced ? Number.POSITIVE_INFINITY : this.#source.listTtlMs;
     if (kept.watch.isOutdated || kept.watch.isOlderThan(ttlMs)) await kept.watch.refresh();
     return kept.list!;
   }
@@ -77,24 +79,26 @@ export class SideLists {
   #of(key: SideKey): Kept {
     const known = this.#kept.get(key);
     if (known !== undefined) return known;
-    const { canList, onFailed } = this.#parts;
-    const kept: Kept = {
-      watch: new ListWatch({ list: () => this.#list(key), canList, onFailed }),
-      list: undefined,
-    };
+    const source = this.#source;
+    const watch = new ListWatch({
+      list: () => this.#list(key),
+      canList: () => source.canList(),
+      onFailed: (error) => source.onFailed(error),
+    });
+    const kept: Kept = { watch, list: undefined };
     this.#kept.set(key, kept);
     return kept;
   }
 
   async #list(key: SideKey): Promise<boolean> {
     const kept = this.#of(key);
-    const next = await this.#parts.list(key);
+    const next = await this.#source.listPages(key);
     const before = kept.list;
     kept.list = next;
     if (before === undefined) return true;
     const diff = diffLists(before.elements, next.elements, IDENTITIES[key]);
     if (diff === undefined) return false;
-    this.#parts.onChanged(key, diff);
+    this.#source.onChanged(key, diff);
     return true;
   }
 }

@@ -2,20 +2,21 @@ import { randomUUID } from "node:crypto";
 
 import { LRUCache } from "lru-cache";
 
-/** What {@link Subscriptions} is made of. */
-export interface SubscriptionsParts {
-  /** Whether the server takes subscriptions. */
-  readonly isOffered: () => boolean;
-  /** Whether what it then says is sure to reach us. */
-  readonly isReliable: () => boolean;
-  readonly request: (method: SubscriptionMethod, uri: string) => Promise<unknown>;
-  /** The same without taking the place of a call, and with little patience: nothing depends on it. */
-  readonly requestBriefly: (method: SubscriptionMethod, uri: string) => Promise<unknown>;
+import type { Peer } from "../peer.js";
+import type { ServerRequest } from "../requests.js";
+
+/** The connection whose resources are watched. */
+export interface SubscriptionSource {
+  /** The peer that is open now. */
+  readonly current: Pick<Peer, "announces" | "client" | "request"> | undefined;
+  send(request: ServerRequest): Promise<unknown>;
 }
 
 /** A request about a subscription. */
 export type SubscriptionMethod = "resources/subscribe" | "resources/unsubscribe";
 
+/** Milliseconds that a reading waits for its subscription at most. */
+const SUBSCRIBE_MS = 1_000;
 /** So many resources are watched for threads; a further one ends the watch of the one that was read longest ago. */
 const MAX_WATCHED = 200;
 const LIST_CHANGED = "notifications/resources/list_changed";
@@ -28,7 +29,7 @@ const UPDATED = "notifications/resources/updated";
  * connection was away, or in another process, a resource may have changed unseen.
  */
 export class Subscriptions {
-  readonly #parts: SubscriptionsParts;
+  readonly #source: SubscriptionSource;
   /** Watched because a program asked for it, until it says otherwise. */
   readonly #wanted = new Set<string>();
   /** Watched because a thread read them, with the version of each: drawn when the watch began, and at each change. */
@@ -41,8 +42,8 @@ export class Subscriptions {
   /** The server offered subscriptions and did not take one: nothing of this connection is watched any more. */
   #isRefused = false;
 
-  constructor(parts: SubscriptionsParts) {
-    this.#parts = parts;
+  constructor(source: SubscriptionSource) {
+    this.#source = source;
     this.#watched = new LRUCache({
       max: MAX_WATCHED,
       dispose: (_version, uri, reason) => {
@@ -53,7 +54,7 @@ export class Subscriptions {
 
   /** Asks the server to tell of changes until {@link unsubscribe}, also on later connections. */
   async subscribe(uri: string): Promise<void> {
-    await this.#parts.request("resources/subscribe", uri);
+    await this.#request("resources/subscribe", uri);
     this.#wanted.add(uri);
   }
 
@@ -61,17 +62,16 @@ export class Subscriptions {
   async unsubscribe(uri: string): Promise<void> {
     this.#wanted.delete(uri);
     this.#watched.delete(uri);
-    await this.#parts.request("resources/unsubscribe", uri);
+    await this.#request("resources/unsubscribe", uri);
   }
 
   /** Watches a resource that is about to be read, where the server offers that; waits for it no longer than a second. Never rejects. */
   async watch(uri: string): Promise<void> {
-    if (this.#isRefused || !this.#parts.isOffered() || this.#watched.get(uri) !== undefined) return;
+    if (this.#isRefused || !this.#isOffered || this.#watched.get(uri) !== undefined) return;
     let pending = this.#pending.get(uri);
     if (pending === undefined) {
       const connection = this.#connection;
-      pending = this.#parts
-        .requestBriefly("resources/subscribe", uri)
+      pending = this.#requestBriefly("resources/subscribe", uri)
         .then(
           () => {
             if (connection === this.#connection) this.#watched.set(uri, (this.#lastVersion += 1));
@@ -103,7 +103,7 @@ export class Subscriptions {
 
   /** Whether a change since the mark would have been told of. */
   isWatched(uri: string): boolean {
-    return this.#watched.has(uri) && this.#parts.isReliable();
+    return this.#watched.has(uri) && this.#source.current?.announces("subscriptions") === true;
   }
 
   /** A notification came. It may name a part of what is watched. */
@@ -125,10 +125,24 @@ export class Subscriptions {
     for (const uri of this.#wanted) this.#quietly("resources/subscribe", uri);
   }
 
+  get #isOffered(): boolean {
+    return this.#source.current?.client.getServerCapabilities()?.resources?.subscribe === true;
+  }
+
+  async #request(method: SubscriptionMethod, uri: string): Promise<void> {
+    const subject = `the ${method.slice("resources/".length)} request for resource "${uri}"`;
+    await this.#source.send({ method, params: { uri }, subject, isRepeatable: true });
+  }
+
+  /** Without taking the place of a call, and with little patience: nothing depends on it. */
+  async #requestBriefly(method: SubscriptionMethod, uri: string): Promise<void> {
+    await this.#source.current?.request({ method, params: { uri }, timeoutMs: SUBSCRIBE_MS });
+  }
+
   #quietly(method: SubscriptionMethod, uri: string): void {
     // Behind whatever calls this: the connection may just be becoming what it is.
     void Promise.resolve()
-      .then(() => this.#parts.requestBriefly(method, uri))
+      .then(() => this.#requestBriefly(method, uri))
       .catch(() => undefined);
   }
 }

@@ -5,25 +5,25 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../../errors.js";
 import { isUnauthorized } from "../failures.js";
 import { maskValue } from "../maskValue.js";
-import type { Session } from "../peer.js";
+import type { Peer } from "../peer.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 
 /* An error page of a web server can be long. */
 const MAX_REASON_CHARS = 500;
 
 /** Why a server could not be opened, for the developer: with the HTTP status, the exit, the last lines of stderr. */
-export function connectError(serverName: string, error: unknown, transport: Transport, session: Session): McpMiddlewareError {
+export function connectError(serverName: string, error: unknown, transport: Transport, peer: Peer): McpMiddlewareError {
   const stdio = transport instanceof StdioTransport ? transport : undefined;
-  const tail = session.stderrTail();
+  const tail = peer.stderrTail();
   const stray =
     stdio === undefined || stdio.strayLines === 0
       ? ""
       : ` It wrote ${stdio.strayLines} lines to stdout that are no MCP messages.`;
   const detail = stray + (tail === "" ? "" : ` Its last lines on stderr: ${tail}`);
   if (McpConnectionError.isInstance(error))
-    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: maskValue(error, session.mask) });
+    return new McpConnectionError(error.code, error.message + detail, { serverName, cause: maskValue(error, peer.mask) });
   if (McpMiddlewareError.isInstance(error)) return error;
-  const details = { serverName, cause: maskValue(error, session.mask) };
+  const details = { serverName, cause: maskValue(error, peer.mask) };
   if (isUnauthorized(error)) {
     return new McpAuthRequiredError(
       `Server "${serverName}" asks for credentials (401). Give "headers" or an "authProvider" that it accepts.`,
@@ -33,13 +33,13 @@ export function connectError(serverName: string, error: unknown, transport: Tran
   const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
   const reason =
     stdio === undefined
-      ? describeCause(error, session.mask)
+      ? describeCause(error, peer.mask)
       : code === "ENOENT"
         ? `${messageOf(error)}. Check that "command" is a program on the PATH (arguments go into "args"), and that "cwd" exists`
-        : (stdio.endReason ?? describeCause(error, session.mask));
+        : (stdio.endReason ?? describeCause(error, peer.mask));
   return new McpConnectionError(
     "CONNECT_FAILED",
-    session.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
+    peer.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
     details,
   );
 }

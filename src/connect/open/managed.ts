@@ -16,7 +16,7 @@ import { connectionFetch } from "../http/connectionFetch.js";
 import { openAdopted } from "./adopted.js";
 import { Faults, NO_SECRETS, openClient, type Secrets } from "./openClient.js";
 import { credentialsOf, keeperOf, literalSecrets, withSpellings } from "../secrets.js";
-import type { OpenSession, Session, SessionEvents } from "../peer.js";
+import type { OpenPeer, Peer, PeerEvents } from "../peer.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 import { UrlGuard } from "../http/urlGuard.js";
 import { WebSocketTransport } from "../http/webSocketTransport.js";
@@ -26,7 +26,7 @@ type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
 /**
  * How a managed server is opened: variables filled in, transport made, handshake done.
  *
- * A session that cannot be opened leaves nothing behind: its process and sockets are gone before the error is thrown.
+ * A connection that cannot be opened leaves nothing behind: its process and sockets are gone before the error is thrown.
  *
  * @param consents - Who has approved which program; without it programs are started unasked.
  * @throws {McpConfigError} for a missing variable or a wrong URL.
@@ -38,7 +38,7 @@ export function openManaged(
   settings: ServerSettings,
   { secretResolver, urlGuard }: HubSettings,
   consents?: McpConsents,
-): OpenSession {
+): OpenPeer {
   const { serverName } = settings;
   const transport = settings.transport!;
   if (transport.kind === "client") return openAdopted(transport.client, serverName);
@@ -61,9 +61,9 @@ export function openManaged(
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
         const url = checkUrl(serverName, expanded.url, true);
-        const guard = new UrlGuard(urlGuard, serverName, url);
+        const guard = urlGuard === undefined ? undefined : new UrlGuard(urlGuard, serverName, url);
         await checkFirst(guard, url, signal);
-        const lookup = urlGuard.mode === "off" ? undefined : guardedLookup(guard, url.protocol);
+        const lookup = guard === undefined ? undefined : guardedLookup(guard, url.protocol);
         return openClient(serverName, new WebSocketTransport(url, expanded.headers, lookup), secrets, signal, events);
       }
       default:
@@ -113,29 +113,29 @@ interface RemoteParts {
   readonly remote: Remote;
   readonly secrets: Secrets;
   readonly signal: AbortSignal;
-  readonly events: SessionEvents;
+  readonly events: PeerEvents;
 }
 
-async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings): Promise<Session> {
+async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings | undefined): Promise<Peer> {
   const { serverName, remote } = parts;
   const url = checkUrl(serverName, remote.url);
-  const guard = new UrlGuard(urlGuard, serverName, url);
+  const guard = urlGuard === undefined ? undefined : new UrlGuard(urlGuard, serverName, url);
   let refused: McpAuthRequiredError | undefined;
-  const base = guardedFetch({ guard, mode: urlGuard.mode, configured: url, headers: remote.headers });
+  const base = await guardedFetch({ guard, configured: url, headers: remote.headers });
   const guarded = fetchOf(parts, url, base, (error) => {
     refused = error;
   });
   try {
     return await openAnyRemote(parts, url, guarded);
   } catch (error) {
-    throw guard.lastRefusal ?? refused ?? error;
+    throw guard?.lastRefusal ?? refused ?? error;
   }
 }
 
 /** Checks the configured URL. A name that cannot be resolved is left to the transport, which says it better. */
-async function checkFirst(guard: UrlGuard, url: URL, signal: AbortSignal): Promise<void> {
+async function checkFirst(guard: UrlGuard | undefined, url: URL, signal: AbortSignal): Promise<void> {
   try {
-    await guard.check(url, signal);
+    await guard?.check(url, signal);
   } catch (error) {
     if (McpPolicyError.isInstance(error)) throw error;
     signal.throwIfAborted();
@@ -157,10 +157,9 @@ function fetchOf(
   return callHeadersFetch({ fetch: authorized, plainFetch: guarded, serverUrl, onValue });
 }
 
-async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Session> {
+async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Peer> {
   const { serverName, remote, secrets, signal, events } = parts;
-  const openSse = (at: URL): Promise<Session> =>
-    openClient(serverName, sseTransport(at, remote, guarded), secrets, signal, events);
+  const openSse = (at: URL): Promise<Peer> => openClient(serverName, sseTransport(at, remote, guarded), secrets, signal, events);
   if (remote.kind === "sse") return openSse(url);
   try {
     const faults = new Faults();

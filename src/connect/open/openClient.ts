@@ -5,12 +5,13 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 
 import { maskSecrets } from "../../config/variables.js";
-import { rejectOnAbort, within } from "../../text/abort.js";
+import { rejectOnAbort, settleWithin } from "../../text/abort.js";
 import { connectError } from "./connectError.js";
 import { UNANSWERED } from "../failures.js";
 import type { FetchEvents } from "../http/connectionFetch.js";
 import { maskValue, maskWords } from "../maskValue.js";
-import type { Session, SessionEvents } from "../peer.js";
+import type { Peer, PeerEvents } from "../peer.js";
+import { requestOn } from "./requestOn.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 import { WebSocketTransport } from "../http/webSocketTransport.js";
 
@@ -47,11 +48,11 @@ export async function openClient(
   transport: Transport,
   secrets: Secrets,
   signal: AbortSignal,
-  events: SessionEvents,
+  events: PeerEvents,
   faults = new Faults(),
-): Promise<Session> {
+): Promise<Peer> {
   const client = new Client(CLIENT_INFO);
-  const session = makeSession(client, transport, secrets, faults);
+  const peer = makePeer(client, transport, secrets, faults);
   let isOpen = false;
   client.onclose = () => {
     if (isOpen) events.onEnd();
@@ -70,7 +71,7 @@ export async function openClient(
     } else if (message.id !== undefined) faults.answered(message.id);
   };
   client.fallbackNotificationHandler = async ({ method, params }) => {
-    events.onNotification(method, session.maskContent?.(params ?? {}) ?? params ?? {});
+    events.onNotification(method, peer.maskContent?.(params ?? {}) ?? params ?? {});
   };
   faults.onUnanswered = (id) => {
     const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
@@ -79,13 +80,13 @@ export async function openClient(
   try {
     await rejectOnAbort(client.connect(transport, { signal, timeout: 2 ** 31 - 1 }), signal);
     isOpen = true;
-    return session;
+    return peer;
   } catch (error) {
     const stdio = transport instanceof StdioTransport ? transport : undefined;
     // Written to as it ended: its exit, which says more, is about to come.
     if (!signal.aborted) await stdio?.settled(EXIT_WAIT_MS);
-    const reason = connectError(serverName, error, transport, session);
-    await session.close();
+    const reason = connectError(serverName, error, transport, peer);
+    await peer.close();
     throw reason;
   }
 }
@@ -141,32 +142,33 @@ export class Faults implements FetchEvents {
   }
 }
 
-function makeSession(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Session {
+function makePeer(client: Client, transport: Transport, { all, credentials }: Secrets, faults: Faults): Peer {
   const mask = (text: string): string => maskSecrets(text, all);
   const maskCredentials = (text: string): string => maskSecrets(text, credentials);
-  const maskListing = <Value>(value: Value): Value => maskWords(value, maskCredentials) as Value;
+  const maskList = <Value>(value: Value): Value => maskWords(value, maskCredentials) as Value;
   const maskContent = <Value>(value: Value): Value => maskValue(value, maskCredentials) as Value;
   const stdio = transport instanceof StdioTransport ? transport : undefined;
   const telling = transport instanceof WebSocketTransport ? transport : stdio;
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
-      await within(Promise.allSettled([transport.terminateSession()]), TERMINATE_SESSION_MS);
+      await settleWithin(Promise.allSettled([transport.terminateSession()]), TERMINATE_SESSION_MS);
     }
     // The client lets go of its transport when a handshake fails, so both are closed.
     const closings = [() => client.close(), () => transport.close()].map((end) => Promise.resolve().then(end));
     // A transport of the user's own may never end.
-    await within(Promise.allSettled(closings), CLOSE_MS);
+    await settleWithin(Promise.allSettled(closings), CLOSE_MS);
   };
   return {
     client,
+    request: (request) => requestOn(client, request),
     mask,
     get maskContent() {
       // Tokens come up later.
       return credentials.length === 0 ? undefined : maskContent;
     },
-    get maskListing() {
-      return credentials.length === 0 ? undefined : maskListing;
+    get maskList() {
+      return credentials.length === 0 ? undefined : maskList;
     },
     endReason: () =>
       faults.brokenBecause ?? (client.transport === undefined ? (telling?.endReason ?? "the connection was closed") : undefined),
@@ -176,7 +178,7 @@ function makeSession(client: Client, transport: Transport, { all, credentials }:
       return what === "subscriptions" ? capabilities.resources?.subscribe === true : capabilities[what]?.listChanged === true;
     },
     stderrTail: () => lastLines(mask(stdio?.stderrTail ?? "").slice(-MAX_STDERR_CHARS)),
-    isOfSession: () =>
+    hasSession: () =>
       transport instanceof StreamableHTTPClientTransport
         ? transport.sessionId !== undefined
         : // Deprecated in the protocol and still what some servers speak.

@@ -6,9 +6,9 @@ import { isRecord, textsOf } from "../../text/isRecord.js";
 import { maskSecrets } from "../../config/variables.js";
 import { rejectOnAbort } from "../../text/abort.js";
 import { maskValue } from "../maskValue.js";
-import { adoptedSession } from "./adopted.js";
+import { adoptedPeer } from "./adopted.js";
 import { literalSecrets } from "../secrets.js";
-import type { OpenSession } from "../peer.js";
+import type { OpenPeer } from "../peer.js";
 import { UrlGuard } from "../http/urlGuard.js";
 
 /** What is used of a `MultiServerMCPClient`. */
@@ -35,10 +35,10 @@ export function isWrappableClient(value: unknown): value is WrappableClient {
 export async function unguardedUrl(
   { config }: WrappableClient,
   serverName: string,
-  urlGuard: UrlGuardSettings,
+  urlGuard: UrlGuardSettings | undefined,
 ): Promise<McpPolicyError | undefined> {
   const url = (config.mcpServers[serverName] as { readonly url?: unknown } | null | undefined)?.url;
-  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
+  if (urlGuard === undefined || typeof url !== "string" || !URL.canParse(url)) return undefined;
   try {
     await new UrlGuard(urlGuard, serverName, new URL(url)).check(new URL(url));
   } catch (error) {
@@ -77,7 +77,7 @@ export function openWrapped(
   owner: WrappableClient,
   serverName: string,
   lock: <Value>(task: () => Promise<Value>) => Promise<Value>,
-): OpenSession {
+): OpenPeer {
   const secrets = secretsOf(owner.config.mcpServers[serverName]);
   const mask = (text: string): string => maskSecrets(text, secrets);
   return async (signal, events) => {
@@ -102,6 +102,6 @@ export function openWrapped(
         { serverName },
       );
     }
-    return adoptedSession(client, events, secrets);
+    return adoptedPeer(client, events, secrets);
   };
 }

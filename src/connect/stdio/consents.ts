@@ -14,7 +14,7 @@ import { McpPolicyError, messageOf } from "../../errors.js";
 import { rejectOnAbort } from "../../text/abort.js";
 import { storeOf } from "../fileStore.js";
 import { isSecretName, withSpellings } from "../secrets.js";
-import { rejectAfter } from "../../text/rejectAfter.js";
+import { rejectAfter } from "../../text/abort.js";
 import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */

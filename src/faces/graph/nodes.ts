@@ -3,14 +3,14 @@ import { ToolMessage, type BaseMessage, type SystemMessage } from "@langchain/co
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command, END, interrupt, Send, type LangGraphRunnableConfig } from "@langchain/langgraph";
 
-import { AgentTools } from "../../agent/ownTools.js";
+import { OwnTools } from "../../agent/ownTools.js";
 import { openCalls } from "../../agent/openCalls.js";
-import { runContextOf, type ToolCallLike } from "../../agent/runContext.js";
+import type { ToolCall } from "../../agent/runContext.js";
 import { parseAgentOptions, type McpAgentOptions } from "../../config/agentOptions.js";
 import type { WrappableClient } from "../../connect/open/wrapped.js";
 import { McpAgent, isWaiting } from "../../agent/mcpAgent.js";
 import { McpConfigError } from "../../errors.js";
-import { McpHub } from "../../hub/mcpHub.js";
+import { hubOf, type McpHub } from "../../hub/mcpHub.js";
 import { isAnswerTo } from "../../input/typed.js";
 import { writtenBy } from "../../input/turnInput.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../../agent/modelRequest.js";
@@ -44,7 +44,7 @@ export interface McpNodes {
   readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
   /** Runs one call that {@link McpNodes.afterPolicy} sent, or all calls of the last answer. */
   readonly tools: (
-    state: McpGraphState & { readonly mcpToolCall?: ToolCallLike },
+    state: McpGraphState & { readonly mcpToolCall?: ToolCall },
     config: LangGraphRunnableConfig,
   ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
   /** Behind `input`: to the model, to the policy when a person has to be asked, or to the end when they have been answered. */
@@ -88,30 +88,20 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
 /** The same. @param subject - Whose options they are, for errors. */
 export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
   const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
-  const hub = McpHub.of(hubOrClient, subject);
-  const agent = new McpAgent(hub, parseAgentOptions(agentOptions, `${subject} options`));
-  const agentTools = new AgentTools(agent, ownTools);
+  const agent = new McpAgent(hubOf(hubOrClient, subject), parseAgentOptions(agentOptions, `${subject} options`));
+  const ownToolset = new OwnTools(agent, ownTools);
 
   const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>
-    prepareModelRequest({
-      agent,
-      state,
-      messages: state.messages,
-      agentTools,
-      systemPrompt,
-      model,
-      run: runContextOf(config),
-    });
+    prepareModelRequest(agent, agent.runOf(state, config), state.messages, ownToolset, { systemPrompt, model });
 
-  const runCall = async (call: ToolCallLike, state: McpGraphState, config: LangGraphRunnableConfig) => {
-    const { result, update } = await agentTools.run(call, state, runContextOf(config));
+  const runCall = async (call: ToolCall, state: McpGraphState, config: LangGraphRunnableConfig) => {
+    const { result, update } = await ownToolset.run(agent.runOf(state, config), call);
     return ToolMessage.isInstance(result) ? { ...update, messages: [result] } : result;
   };
 
   return {
     input: async (state, config) => {
-      const turn = await agent.start(state, state.messages, runContextOf(config));
-      return writtenBy(turn);
+      return writtenBy(await agent.start(agent.runOf(state, config), state.messages));
     },
     prepareModelCall,
     callModel: async (state, config) => {
@@ -121,14 +111,14 @@ export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNod
         );
       }
       const request = await prepareModelCall(state, config);
-      const answer = await callModel(model, request, runContextOf(config));
+      const answer = await callModel(model, request, agent.runOf(state, config));
       return { ...request.update, ...(await request.complete(answer)), messages: [answer] };
     },
     policy: async (state, config) => {
-      const run = runContextOf(config);
-      const turn = await agent.answered(state, state.messages, interrupt, run);
+      const run = agent.runOf(state, config);
+      const turn = await agent.answerTyped(run, state.messages, interrupt);
       if (turn !== undefined) return writtenBy(turn);
-      return (await agent.ask(state, state.messages, interrupt, run)) ?? {};
+      return (await agent.ask(run, state.messages, interrupt)) ?? {};
     },
     tools: async (state, config) => {
       const { mcpToolCall } = state;

@@ -35,7 +35,7 @@ export async function recordMcpServers(
   serverNames?: readonly string[],
   options: OperationOptions = {},
 ): Promise<Record<string, McpRecording>> {
-  const enabled = [...hub.settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
+  const enabled = hub.status().flatMap(({ serverName, state }) => (state === "disabled" ? [] : [serverName]));
   const names = serverNames ?? enabled;
   await hub.connect(names, { onFailure: "throw" });
   const recorded = await Promise.all(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-import { errorTextForModel } from "../../../src/call/errorText.js";
+import { errorTextForModel } from "../../../src/call/failureText.js";
 import { cutMiddle, toOutcome } from "../../../src/call/result.js";
 import {
   McpAuthRequiredError,

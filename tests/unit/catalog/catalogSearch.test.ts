@@ -2,6 +2,7 @@ import { Embeddings } from "@langchain/core/embeddings";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 
+import { HubEvents } from "../../../src/events.js";
 import { CatalogSearch } from "../../../src/catalog/search/catalogSearch.js";
 import { searchTools } from "../../../src/catalog/search/searchTools.js";
 import { catalogOf, type ToolInShort } from "../../support/catalogs.js";
@@ -41,7 +42,9 @@ async function embeddedSearch() {
   const { catalog } = catalogOf({ a: tools });
   const embeddings = new SmallModel();
   const errors: unknown[] = [];
-  const search = new CatalogSearch({ catalog, embeddings, rerank: undefined, onError: (error) => errors.push(error) });
+  const events = new HubEvents("silent");
+  events.on("warning", (warning) => errors.push(warning));
+  const search = new CatalogSearch(catalog, { embeddings }, events);
   search.update();
   await search.settled();
   return { search, embeddings, errors };
@@ -51,7 +54,7 @@ describe("searching by meaning", () => {
   it("finds what shares no words, once the vectors are there, and embeds each text once", async () => {
     const { catalog, put } = catalogOf({ a: tools });
     const embeddings = new SmallModel();
-    const search = new CatalogSearch({ catalog, embeddings, rerank: undefined, onError: () => undefined });
+    const search = new CatalogSearch(catalog, { embeddings }, new HubEvents("silent"));
     expect(names(await search.find({ query: "meteo", ...all }))).toEqual([]);
     search.update();
     await search.settled();
@@ -112,15 +115,10 @@ describe("rerank", () => {
       seen.push(candidates.map(({ name }) => name));
       return ["mcp__a__read_page", "mcp__a__delete_everything", "mcp__a__read_file"];
     };
-    const search = new CatalogSearch({ catalog, embeddings: undefined, rerank, onError: () => undefined });
+    const search = new CatalogSearch(catalog, { rerank }, new HubEvents("silent"));
     expect(names(await search.find({ query: "read", ...all }))).toEqual(["read_page", "read_file"]);
     expect(seen[0]).toHaveLength(3);
-    const failing = new CatalogSearch({
-      catalog,
-      embeddings: undefined,
-      rerank: () => Promise.reject(new Error("no")),
-      onError: () => undefined,
-    });
+    const failing = new CatalogSearch(catalog, { rerank: () => Promise.reject(new Error("no")) }, new HubEvents("silent"));
     expect(names(await failing.find({ query: "read", ...all }))).toHaveLength(3);
   });
 });

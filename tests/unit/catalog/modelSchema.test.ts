@@ -1,10 +1,11 @@
+import { modelClientOf } from "../../../src/disclose/modelClient.js";
 import { Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 
 import { checkArguments } from "../../../src/catalog/schema/checkArguments.js";
 import { withLegalKeys, withOwnKeys } from "../../../src/catalog/schema/legalKeys.js";
 import { toModelSchema } from "../../../src/catalog/schema/modelSchema.js";
-import { PROFILES, profileOf } from "../../../src/catalog/schema/profiles.js";
+import { PROFILES } from "../../../src/catalog/schema/profiles.js";
 import { repairArguments } from "../../../src/catalog/schema/repairArguments.js";
 import type { JsonSchema } from "../../../src/catalog/toolEntry.js";
 import { toolViolations } from "../../support/providerRules.js";
@@ -199,15 +200,17 @@ describe("the view for Gemini", () => {
   });
 });
 
-describe("profileOf", () => {
+describe("modelClientOf", () => {
   class ChatAnthropic {
     readonly model = "x";
   }
   it("knows clients by class, and takes what it does not know as generic", () => {
-    expect(profileOf(new ChatAnthropic()).name).toBe("anthropic");
-    expect(profileOf({ lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"] }).name).toBe("google");
-    expect(profileOf({ lc_id: ["langchain", "AzureChatOpenAI"] }).name).toBe("openai");
-    expect([profileOf(undefined), profileOf("openai:x"), profileOf({})].map(({ name }) => name)).toEqual([
+    expect(modelClientOf(new ChatAnthropic()).profile.name).toBe("anthropic");
+    expect(modelClientOf({ lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"] }).profile.name).toBe(
+      "google",
+    );
+    expect(modelClientOf({ lc_id: ["langchain", "AzureChatOpenAI"] }).profile.name).toBe("openai");
+    expect([undefined, "openai:x", {}].map((model) => modelClientOf(model).profile.name)).toEqual([
       "generic",
       "generic",
       "generic",

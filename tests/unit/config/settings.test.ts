@@ -18,7 +18,7 @@ describe("resolveHubOptions", () => {
     [
       "a misspelt option",
       { mcpServers: { s: server }, startupDeadlinMs: 5 },
-      /unknown option "startupDeadlinMs", did you mean "startupDeadlineMs"\?/,
+      /unknown option "startupDeadlinMs", did you mean "timeouts.startupDeadlineMs"\?/,
     ],
     [
       "a misspelt server option",
@@ -52,7 +52,21 @@ describe("resolveHubOptions", () => {
       /mcpServers\.s\.transport" is "carrier-pigeon"/,
     ],
     ["a wrong type", { mcpServers: { s: { command: 5 } } }, /"mcpServers\.s\.command" is 5: .*expected string/],
-    ["a negative duration", { mcpServers: { s: server }, connectTimeoutMs: -1 }, /"connectTimeoutMs" is -1/],
+    [
+      "a negative duration",
+      { mcpServers: { s: server }, timeouts: { connectTimeoutMs: -1 } },
+      /"timeouts.connectTimeoutMs" is -1/,
+    ],
+    [
+      "an option outside of its group",
+      { mcpServers: { s: server }, connectTimeoutMs: 5 },
+      /unknown option "connectTimeoutMs": write it as "timeouts.connectTimeoutMs"/,
+    ],
+    [
+      "an option of a server at the hub",
+      { mcpServers: { s: server }, toolFilter: ["a"] },
+      /unknown option "toolFilter": write it as "mcpServers.<name>.toolFilter"/,
+    ],
     [
       "a server called __proto__",
       JSON.parse('{"mcpServers":{"s":{"command":"node"},"__proto__":{"command":"node"}}}'),
@@ -71,14 +85,16 @@ describe("resolveHubOptions", () => {
     expect(messageFrom(options)).toMatch(message);
   });
 
-  it("takes a bare record of servers as the adapter does", () => {
-    expect([...resolveHubOptions({ a: server, b: { url: "https://x.example/mcp" } }).servers.keys()]).toEqual(["a", "b"]);
+  it("names the function for a bare record of servers", () => {
+    expect(messageFrom({ a: server })).toContain("McpHub.fromServers(servers)");
   });
 
   it.each(["http", "streamable_http", "streamable-http", "streamableHttp"] as const)(
     "takes %s for streamable HTTP",
     (transport) => {
-      expect(resolveHubOptions({ s: { url: "http://x", transport } }).servers.get("s")!.transport!.kind).toBe("http");
+      expect(resolveHubOptions({ mcpServers: { s: { url: "http://x", transport } } }).servers.get("s")!.transport!.kind).toBe(
+        "http",
+      );
     },
   );
 
@@ -94,7 +110,7 @@ describe("resolveHubOptions", () => {
 
   it("reads auth.headers as headers, and headers win", () => {
     const { transport } = resolveHubOptions({
-      s: { url: "http://x", auth: { headers: { A: "1", B: "2" } }, headers: { B: "3" } },
+      mcpServers: { s: { url: "http://x", auth: { headers: { A: "1", B: "2" } }, headers: { B: "3" } } },
     }).servers.get("s")!;
     expect(transport).toMatchObject({ headers: { A: "1", B: "3" } });
   });
@@ -127,7 +143,7 @@ describe("resolveHubOptions", () => {
 
   it("filters tools before registration: toolDeny beats toolFilter", () => {
     const { isOffered } = resolveHubOptions({
-      s: { ...server, toolFilter: ["read_*", "list"], toolDeny: ["read_secret*"] },
+      mcpServers: { s: { ...server, toolFilter: ["read_*", "list"], toolDeny: ["read_secret*"] } },
     }).servers.get("s")!;
     expect(["read_file", "list", "read_secrets", "write"].map(isOffered)).toEqual([true, true, false, false]);
   });

@@ -5,10 +5,10 @@ import { McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { classifyFailure, mayRepeat, UNANSWERED, type Failure } from "../../../src/connect/failures.js";
 import { connectionFetch, type FetchEvents } from "../../../src/connect/http/connectionFetch.js";
-import type { Session } from "../../../src/connect/peer.js";
+import type { Peer } from "../../../src/connect/peer.js";
 
-const session = (more: Partial<Session> = {}): Session =>
-  ({ endReason: () => undefined, isOfSession: () => true, ...more }) as Session;
+const session = (more: Partial<Peer> = {}): Peer =>
+  ({ endReason: () => undefined, hasSession: () => true, ...more }) as Peer;
 
 describe("a failed request", () => {
   it.each<[string, unknown, Failure]>([
@@ -43,7 +43,7 @@ describe("a failed request", () => {
 
   it("of a transport without sessions, or of a closed connection, is no lost session", () => {
     const lost = new McpError(-32001, "Session not found");
-    expect(classifyFailure(lost, session({ isOfSession: () => false }))).toBe("answered");
+    expect(classifyFailure(lost, session({ hasSession: () => false }))).toBe("answered");
     expect(classifyFailure(new McpError(-32000, "Connection closed"), session({ endReason: () => "it exited" }))).toBe(
       "transport",
     );

@@ -1,3 +1,4 @@
+import type { Peer, PeerRequest, RawResult } from "../../../src/connect/peer.js";
 import { Subscriptions } from "../../../src/connect/lists/subscriptions.js";
 
 const UPDATED = "notifications/resources/updated";
@@ -5,15 +6,15 @@ const LIST_CHANGED = "notifications/resources/list_changed";
 
 function watching(options: { readonly isOffered?: boolean; readonly isReliable?: boolean; readonly refuse?: boolean } = {}) {
   const sent: string[] = [];
-  const request = async (method: string, uri: string): Promise<void> => {
-    sent.push(`${method.slice("resources/".length)} ${uri}`);
+  const request = async ({ method, params }: Pick<PeerRequest, "method" | "params">): Promise<RawResult> => {
+    sent.push(`${method.slice("resources/".length)} ${String(params["uri"])}`);
     if (options.refuse === true) throw new Error("no");
+    return {};
   };
+  const client = { getServerCapabilities: () => ({ resources: { subscribe: options.isOffered ?? true } }) };
   const subscriptions = new Subscriptions({
-    isOffered: () => options.isOffered ?? true,
-    isReliable: () => options.isReliable ?? true,
-    request,
-    requestBriefly: request,
+    current: { announces: () => options.isReliable ?? true, request, client: client as Peer["client"] },
+    send: request,
   });
   return { subscriptions, sent };
 }

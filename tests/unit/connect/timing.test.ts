@@ -4,7 +4,7 @@ import { sleep } from "../../../src/text/abort.js";
 import { backoffMs } from "../../../src/connect/backoff.js";
 import { Breaker } from "../../../src/connect/breaker.js";
 import { ListWatch } from "../../../src/connect/lists/listWatch.js";
-import { reconnectSeries, type SeriesParts } from "../../../src/connect/reconnect.js";
+import { reconnectSeries, type ReconnectSeries } from "../../../src/connect/reconnect.js";
 import { McpAuthRequiredError, McpConnectionError } from "../../../src/errors.js";
 
 beforeEach(() => {
@@ -35,11 +35,12 @@ describe("waits", () => {
 });
 
 describe("a series of attempts", () => {
-  function series(outcomes: (Error | "ok")[], more: Partial<SeriesParts> = {}) {
+  function series(outcomes: (Error | "ok")[], more: Partial<ReconnectSeries> = {}) {
     const log: string[] = [];
     const startedAt = Date.now();
     const abort = new AbortController();
-    const done = reconnectSeries(refused(), {
+    const done = reconnectSeries({
+      lost: refused(),
       waits: 5,
       delayMs: 1_000,
       barrenLosses: 0,
@@ -50,8 +51,9 @@ describe("a series of attempts", () => {
         const outcome = outcomes[number - 1] ?? refused();
         if (outcome !== "ok") throw outcome;
       },
-      onTrying: () => undefined,
-      onWaiting: (number, waitMs) => log.push(`wait ${waitMs} after ${number}`),
+      onStep: (step) => {
+        if (step.kind === "waiting") log.push(`wait ${step.waitMs} after ${step.attempt}`);
+      },
       ...more,
     });
     return { log, done, abort };
@@ -107,16 +109,25 @@ describe("a series of attempts", () => {
 describe("the breaker", () => {
   const fails = (): Promise<never> => Promise.reject(new Error("down"));
   const isOpen = (untilMs: number | undefined): Error => new Error(`open until ${untilMs}`);
-  const counts = (error: unknown): boolean => (error as Error).message === "down";
+  /** Only "down" counts as a failure of the server. */
+  const run = (breaker: Breaker, attempt: () => Promise<unknown>): Promise<unknown> =>
+    breaker.execute(
+      () =>
+        attempt().then(
+          (value) => ({ value }),
+          (error: unknown) => ({ error, isFailure: (error as Error).message === "down" }),
+        ),
+      isOpen,
+    );
 
   it("opens after three failures in a row, and lets one probe through after its time", async () => {
-    const breaker = new Breaker({ failures: 3, openMs: 300_000 }, isOpen);
+    const breaker = new Breaker(3, 300_000);
     let attempts = 0;
     const guard = (attempt: () => Promise<unknown>): Promise<unknown> =>
-      breaker.guard(() => {
+      run(breaker, () => {
         attempts += 1;
         return attempt();
-      }, counts);
+      });
     for (let call = 0; call < 3; call += 1) await expect(guard(fails)).rejects.toThrow("down");
     expect(breaker.openUntilMs).toBe(Date.now() + 300_000);
     for (let call = 0; call < 50; call += 1) await expect(guard(fails)).rejects.toThrow("open until");
@@ -137,23 +148,23 @@ describe("the breaker", () => {
   });
 
   it("takes errors that do not count for successes, a probe that is given up included", async () => {
-    const breaker = new Breaker({ failures: 2, openMs: 1_000 }, isOpen);
+    const breaker = new Breaker(2, 1_000);
     const other = (): Promise<never> => Promise.reject(new Error("not found"));
-    for (const attempt of [fails, other, fails, other, fails]) await expect(breaker.guard(attempt, counts)).rejects.toThrow();
+    for (const attempt of [fails, other, fails, other, fails]) await expect(run(breaker, attempt)).rejects.toThrow();
     expect(breaker.openUntilMs).toBeUndefined();
-    await expect(breaker.guard(fails, counts)).rejects.toThrow("down");
+    await expect(run(breaker, fails)).rejects.toThrow("down");
     expect(breaker.openUntilMs).toBeDefined();
     jest.advanceTimersByTime(1_000);
-    await expect(breaker.guard(other, counts)).rejects.toThrow("not found");
-    expect(await breaker.guard(() => Promise.resolve(1), counts)).toBe(1);
+    await expect(run(breaker, other)).rejects.toThrow("not found");
+    expect(await run(breaker, () => Promise.resolve(1))).toBe(1);
   });
 
   it("forgets when it is reset", async () => {
-    const breaker = new Breaker({ failures: 1, openMs: 1_000 }, isOpen);
-    await expect(breaker.guard(fails, counts)).rejects.toThrow("down");
+    const breaker = new Breaker(1, 1_000);
+    await expect(run(breaker, fails)).rejects.toThrow("down");
     breaker.reset();
     expect(breaker.openUntilMs).toBeUndefined();
-    expect(await breaker.guard(() => Promise.resolve(1), counts)).toBe(1);
+    expect(await run(breaker, () => Promise.resolve(1))).toBe(1);
   });
 });
 

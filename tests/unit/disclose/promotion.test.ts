@@ -1,5 +1,5 @@
 import { DEFAULTS } from "../../../src/config/defaults.js";
-import { boundTools, demote, nextAt, promote } from "../../../src/disclose/promotion.js";
+import { toolsToBind, demote, nextAt, promote } from "../../../src/disclose/promotion.js";
 import { EMPTY_ACTIVATION, mergeActivation, type McpActivation, type McpSent } from "../../../src/state.js";
 import { catalogOf } from "../../support/catalogs.js";
 
@@ -17,11 +17,11 @@ const sent: McpSent = {
 };
 const entry = (name: string) => catalog.tool(`mcp__a__${name}`)!;
 const bound = (activation: McpActivation, budgets = {}) =>
-  boundTools(view, sent, activation, { ...DEFAULTS, ...budgets }).map((tool) =>
+  toolsToBind(view, sent, activation, { ...DEFAULTS, ...budgets }).map((tool) =>
     tool.kind === "mcp" ? tool.entry.toolName : tool.name,
   );
 const find = (activation: McpActivation, ...found: string[]): McpActivation => {
-  const update = promote(found.map(entry), boundTools(view, sent, activation, DEFAULTS), activation, sent);
+  const update = promote(found.map(entry), toolsToBind(view, sent, activation, DEFAULTS), activation, sent);
   return update === undefined ? activation : mergeActivation(activation, update);
 };
 
@@ -69,8 +69,8 @@ describe("boundTools", () => {
 
 describe("promote", () => {
   it("writes nothing for always loaded tools and agrees in parallel", () => {
-    const pinnedEntry = catalog.tool("mcp__pinned__p1")!;
-    expect(promote([pinnedEntry], boundTools(view, sent, EMPTY_ACTIVATION, DEFAULTS), EMPTY_ACTIVATION, sent)).toBeUndefined();
+    const pinnedEntry = catalog.tool("mcp__alwaysLoaded__p1")!;
+    expect(promote([pinnedEntry], toolsToBind(view, sent, EMPTY_ACTIVATION, DEFAULTS), EMPTY_ACTIVATION, sent)).toBeUndefined();
     const one = promote([entry("t20")], [], EMPTY_ACTIVATION, sent)!;
     const two = promote([entry("t21"), entry("t20")], [], EMPTY_ACTIVATION, sent)!;
     expect(mergeActivation(one, two)).toEqual(mergeActivation(two, one));

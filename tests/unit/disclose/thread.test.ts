@@ -3,7 +3,7 @@ import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { DEFAULTS } from "../../../src/config/defaults.js";
 import { noteAnchor, renderNote, withNotes } from "../../../src/disclose/notes.js";
 import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "../../../src/disclose/thread.js";
-import { boundTools } from "../../../src/disclose/promotion.js";
+import { toolsToBind } from "../../../src/disclose/promotion.js";
 import { EMPTY_ACTIVATION, mergeActivation, type McpThreadState } from "../../../src/state.js";
 import { catalogOf, type CatalogFixture, type ToolInShort } from "../../support/catalogs.js";
 
@@ -106,7 +106,7 @@ describe("showThread", () => {
       const { sent, update } = showThread(fixture.view, state, [human], settings(), "step");
       const mcpActivation = mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update?.mcpActivation ?? EMPTY_ACTIVATION);
       state = { ...state, ...update, mcpActivation };
-      return boundTools(fixture.view, sent, mcpActivation, DEFAULTS).flatMap((tool) =>
+      return toolsToBind(fixture.view, sent, mcpActivation, DEFAULTS).flatMap((tool) =>
         tool.kind === "mcp" ? [tool.entry.toolName] : [],
       );
     };
@@ -119,7 +119,7 @@ describe("showThread", () => {
     // Another process, which never saw the old listing.
     const other = catalogOf({ a: ["0", "a", "b", "c"] }, { mcpServers: { a: { defer: false } } });
     const { sent, update } = showThread(other.view, { ...state, mcpActivation: EMPTY_ACTIVATION }, [human], settings(), "step");
-    const order = boundTools(other.view, sent, update!.mcpActivation!, DEFAULTS).map((tool) =>
+    const order = toolsToBind(other.view, sent, update!.mcpActivation!, DEFAULTS).map((tool) =>
       tool.kind === "mcp" ? tool.entry.toolName : "",
     );
     expect(order.filter((name) => name !== "")).toEqual(["b", "c", "0", "a"]);

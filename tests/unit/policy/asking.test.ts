@@ -1,4 +1,5 @@
-import { argumentsDigest, readAskResponse, toAskRequest } from "../../../src/ask/request.js";
+import { argumentsDigest } from "../../../src/policy/operation.js";
+import { readAskResponse, toAskRequest } from "../../../src/ask/request.js";
 import type { McpAsked } from "../../../src/state.js";
 
 const asked = (...names: string[]): McpAsked =>

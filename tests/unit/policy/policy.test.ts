@@ -59,7 +59,7 @@ describe("the table of operation, rule, tier, override, trust and default", () =
                 {
                   policy: { ...(rule === undefined ? {} : { [rule]: [`mcp:${operation.kind}:${target}`] }), default: fallback },
                   server: {
-                    permission: tier,
+                    tier,
                     trustAnnotations,
                     ...(override === undefined ? {} : { overrides: { t: override } }),
                   },
@@ -112,7 +112,7 @@ describe("rules that are added", () => {
         fc.dictionary(target, override, { maxKeys: 2 }),
         operation,
         (rules, added, permissionTier, overrides, wanted) => {
-          const server = { permission: permissionTier, overrides };
+          const server = { tier: permissionTier, overrides };
           const before = rank({ policy: rules, server }, wanted);
           const after = rank({ policy: { ...rules, deny: [...rules.deny, added] }, server }, wanted);
           expect(after).toBeGreaterThanOrEqual(before);
@@ -144,12 +144,12 @@ describe("rules that are added", () => {
 describe("overrides", () => {
   it("let an exact name beat globs, and the most restrictive of several globs hold", () => {
     const server = {
-      permission: "strict",
+      tier: "strict",
       overrides: {
         "get_*": "allow",
         "*_secret": "deny",
         get_one_secret: "ask",
-        "drop_*": { permission: "deny" },
+        "drop_*": { tier: "deny" },
         drop_draft: "open",
       },
     };
@@ -171,7 +171,7 @@ describe("overrides", () => {
   });
 
   it("say the class, the most harmful one of several", () => {
-    const server = { permission: "cautious", overrides: { "*": { class: "read" }, "set_*": { class: "write" } } };
+    const server = { tier: "cautious", overrides: { "*": { class: "read" }, "set_*": { class: "write" } } };
     const policy = policyOf({ server });
     expect(policy.decide(call("get"), {})).toMatchObject({ kind: "allow", class: "read" });
     expect(policy.decide(call("set_x"), {})).toMatchObject({ kind: "ask", class: "write" });
@@ -328,16 +328,16 @@ describe("scopes and workspaces", () => {
 
 describe("a policy as a whole", () => {
   it("has the same key for the same rules, and another one for others", () => {
-    const options: Options = { policy: { deny: ["mcp:call:s:a"] }, server: { permission: "cautious" } };
+    const options: Options = { policy: { deny: ["mcp:call:s:a"] }, server: { tier: "cautious" } };
     expect(policyOf(options).key).toBe(policyOf({ ...options }).key);
     expect(policyOf({ ...options, policy: { deny: ["mcp:call:s:b"] } }).key).not.toBe(policyOf(options).key);
-    expect(policyOf({ ...options, server: { permission: "strict" } }).key).not.toBe(policyOf(options).key);
+    expect(policyOf({ ...options, server: { tier: "strict" } }).key).not.toBe(policyOf(options).key);
   });
 
   it("names servers whose tier cannot tell reads from writes, and rules that match no server", () => {
-    expect(policyOf({ permission: "readonly", other: { trustAnnotations: true } }).serversWithoutClasses()).toEqual(["s"]);
-    expect(policyOf({ permission: "strict" }).serversWithoutClasses()).toEqual([]);
-    expect(policyOf({ server: { permission: "cautious", overrides: { "get_*": "allow" } } }).serversWithoutClasses()).toEqual([]);
+    expect(policyOf({ tier: "readonly", other: { trustAnnotations: true } }).serversWithoutClasses()).toEqual(["s"]);
+    expect(policyOf({ tier: "strict" }).serversWithoutClasses()).toEqual([]);
+    expect(policyOf({ server: { tier: "cautious", overrides: { "get_*": "allow" } } }).serversWithoutClasses()).toEqual([]);
     expect(policyOf({ policy: { deny: ["mcp:call:gihub:*", "mcp:call:*:x"] } }).unusedRules()).toEqual(["mcp:call:gihub:*"]);
   });
 });

@@ -1,11 +1,10 @@
 import type { AdapterCallbacks, HubSettings } from "../config/settings.js";
 import type { State } from "../connect/connectionState.js";
+import type { RawResult } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
 
-type CallbackName = Exclude<keyof AdapterCallbacks, "beforeToolCall" | "afterToolCall" | "onProgress">;
-
-/** Which callback of the adapter's configuration hears of a notification, and whether it gets the parameters first. */
-const CALLBACKS: Readonly<Record<string, readonly [name: CallbackName, takesParams: boolean]>> = {
+/** The adapter's callback for each notification, and whether it gets the parameters first. */
+const CALLBACKS: Readonly<Record<string, readonly [name: keyof AdapterCallbacks, takesParams: boolean]>> = {
   "notifications/message": ["onMessage", true],
   "notifications/initialized": ["onInitialized", false],
   "notifications/cancelled": ["onCancelled", true],
@@ -16,12 +15,12 @@ const CALLBACKS: Readonly<Record<string, readonly [name: CallbackName, takesPara
   "notifications/tools/list_changed": ["onToolsListChanged", false],
 };
 
-/** Tells of a notification: by the `log` event, and by the adapter's callback that is meant for it, in its shape. */
+/** Reports a notification: by the events `log` and `resourceUpdated`, and by the adapter's callback, in its shape. */
 export function tellNotification(
   callbacks: AdapterCallbacks,
   serverName: string,
   method: string,
-  params: Readonly<Record<string, unknown>>,
+  params: RawResult,
   events: HubEvents,
 ): void {
   if (method === "notifications/message") {
@@ -31,16 +30,13 @@ export function tellNotification(
   if (method === "notifications/resources/updated" && typeof params["uri"] === "string") {
     events.emit("resourceUpdated", { serverName, uri: params["uri"] });
   }
-  const found = Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined;
-  if (found === undefined) return;
-  const [name, takesParams] = found;
-  const callback = callbacks[name] as ((...values: unknown[]) => unknown) | undefined;
-  if (callback === undefined) return;
+  const [name, takesParams] = (Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined) ?? [];
+  const callback = name && (callbacks[name] as ((...values: unknown[]) => unknown) | undefined);
   const source = { server: serverName };
-  events.guard(name, serverName, () => (takesParams ? callback(params, source) : callback(source)));
+  if (callback !== undefined) events.guard(name!, serverName, () => (takesParams ? callback(params, source) : callback(source)));
 }
 
-/** Tells of a connection's state: by event, and of a failure by warning and by the callback of the configuration. */
+/** Reports a connection's state: by event, and a failure by a warning and by the callback of the configuration. */
 export function tellState({ onConnectionError }: HubSettings, serverName: string, state: State, events: HubEvents): void {
   events.emit("connection", {
     serverName,

@@ -1,3 +1,5 @@
+import { ToolMessage } from "@langchain/core/messages";
+
 import { oneLine } from "../text/clean.js";
 import { saysTooLarge } from "../connect/failures.js";
 import {
@@ -11,9 +13,10 @@ import {
 } from "../errors.js";
 
 const MAX_SERVER_TEXT_CHARS = 1_000;
+const MAX_REASON_CHARS = 500;
 
 /**
- * What the model reads about a failed call: one or two sentences, what it may do next, no stack, no option names.
+ * The text for the model about a failed call: one or two sentences, what it may do next, no stack, no option names.
  */
 export function errorTextForModel(error: unknown, boundName: string): string {
   if (!McpMiddlewareError.isInstance(error)) {
@@ -60,4 +63,45 @@ function policyText({ code, reason, isHidden }: McpPolicyError, boundName: strin
     return `The policy refused this call of ${boundName}: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Do not repeat it as it was.`;
   }
   return `${boundName} was not run: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Go on without it, or say what you need it for.`;
+}
+
+/** An answer to a tool call that says why nothing ran. */
+export function errorMessage(call: { readonly id?: string | undefined; readonly name: string }, text: string): ToolMessage {
+  return new ToolMessage({ content: text, name: call.name, tool_call_id: call.id ?? "", status: "error" });
+}
+
+const METHOD_NOT_FOUND = -32_601;
+/** What SDKs put before a server's words, on both sides of the wire. */
+const CODES = /^(?:MCP error -?\d+: )+/;
+
+/**
+ * Why a resource could not be read or a prompt not be got, in one or two sentences for a person or a model.
+ *
+ * @param subject - Such as `the resource`, in the middle of a sentence.
+ * @param otherwise - What to do where a server has nothing of the kind.
+ */
+export function failureText(error: unknown, subject: string, otherwise: string): string {
+  if (!McpMiddlewareError.isInstance(error)) return `Getting ${subject} failed: ${oneLine(messageOf(error), MAX_REASON_CHARS)}`;
+  const server = `Server "${oneLine(error.serverName ?? "", 64)}"`;
+  if (McpPolicyError.isInstance(error)) {
+    if (error.code === "POLICY_DENIED") return `The policy does not allow ${subject}.`;
+    return `A person has to approve it: ${oneLine(error.reason, MAX_REASON_CHARS)}.`;
+  }
+  if (McpProtocolError.isInstance(error)) {
+    if (error.rpcCode === METHOD_NOT_FOUND) return `${server} ${otherwise}`;
+    return `${server} refused ${subject}: ${oneLine((error.serverText ?? "").replace(CODES, ""), MAX_REASON_CHARS)}`;
+  }
+  if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before it can be used.`;
+  if (McpNotFoundError.isInstance(error)) return `${server} is not configured.`;
+  if (!McpConnectionError.isInstance(error)) return `${server} failed.`;
+  switch (error.code) {
+    case "REQUEST_TIMEOUT":
+      return `${server} did not answer in time.`;
+    case "BREAKER_OPEN": {
+      const until = error.untilMs === undefined ? "now" : `until ${new Date(error.untilMs).toISOString()}`;
+      return `${server} is unavailable ${until}.`;
+    }
+    default:
+      return `${server} is not available now.`;
+  }
 }

@@ -1,0 +1,168 @@
+import type { Connection } from "../connect/connection.js";
+import { requestError } from "../connect/connectionErrors.js";
+import type { SideKey } from "../connect/lists/sideLists.js";
+import type { RawResult } from "../connect/peer.js";
+import type { ConnectionPool } from "../connect/pool.js";
+import type { HubEvents } from "../events.js";
+import { permissionOf, type Operation } from "../policy/operation.js";
+import { rejectOnAbort } from "../text/abort.js";
+import type { Caller } from "./caller.js";
+import type { Permits } from "./permits.js";
+
+/** A resource of a server. */
+export interface ResourceRef {
+  readonly serverName: string;
+  readonly uri: string;
+}
+
+/**
+ * The one way to a server for everything but tool calls: policy → request → result.
+ *
+ * Every method throws an {@link McpMiddlewareError} when the policy refuses the operation or the server does not answer, and
+ * the abort reason when the caller's signal aborts. Results are unread and untrusted.
+ */
+export class ServerReads {
+  readonly #pool: ConnectionPool;
+  readonly #permits: Permits;
+  readonly #events: HubEvents;
+
+  constructor(pool: ConnectionPool, permits: Permits, events: HubEvents) {
+    this.#pool = pool;
+    this.#permits = permits;
+    this.#events = events;
+  }
+
+  /** Gets a prompt. */
+  async getPrompt(
+    serverName: string,
+    promptName: string,
+    given: Readonly<Record<string, string>>,
+    caller: Caller,
+  ): Promise<RawResult> {
+    const args = { ...given };
+    const connection = await this.#permit({ kind: "invoke", serverName, promptName, arguments: args }, caller);
+    const params = { name: promptName, arguments: args };
+    return this.#send(connection, "prompts/get", params, `prompt "${promptName}"`, caller);
+  }
+
+  /** Reads a resource. */
+  async readResource({ serverName, uri }: ResourceRef, caller: Caller): Promise<RawResult> {
+    const connection = await this.#permit({ kind: "read", serverName, uri }, caller);
+    return this.#read(connection, uri, caller);
+  }
+
+  /** Lists prompts, resources or resource templates. */
+  async list(serverName: string, key: SideKey, caller: Caller): Promise<readonly unknown[]> {
+    await this.#permit({ kind: "list", serverName }, caller);
+    return this.lookUp(serverName, key, caller.signal);
+  }
+
+  /** Lists without asking the policy, to look up something a person named. Other elements must not be shown. */
+  async lookUp(serverName: string, key: SideKey, signal?: AbortSignal): Promise<readonly unknown[]> {
+    const connection = this.#pool.connection(serverName);
+    const subject = `the list of ${key}`;
+    const { elements, cutBecause } = await this.#told(connection, subject, signal, connection.lists.get(key));
+    if (cutBecause !== undefined) {
+      const message = `The list of ${key} of server "${serverName}" was ended early: ${cutBecause}.`;
+      this.#events.warn("LIST_CUT", message, serverName);
+    }
+    return elements;
+  }
+
+  /**
+   * Asks a server how an argument of a prompt, or of a resource template, could go on. A server that does not offer this has
+   * no suggestions.
+   *
+   * @param promptName - The prompt that is completed: where it may not be invoked, it may not be known either.
+   */
+  async complete(serverName: string, params: RawResult, promptName: string | undefined, caller: Caller): Promise<RawResult> {
+    const connection = await this.#permit({ kind: "list", serverName }, caller);
+    if (promptName !== undefined) {
+      const operation: Operation = { kind: "invoke", serverName, promptName, arguments: undefined };
+      // Nobody is asked about a name that is still being typed.
+      if (this.#permits.decide(operation, caller).kind === "deny") await this.#permit(operation, caller);
+    }
+    const { client } = await rejectOnAbort(connection.peer(), caller.signal);
+    if (client.getServerCapabilities()?.completions === undefined) return {};
+    return this.#send(connection, "completion/complete", params, "the completion", caller);
+  }
+
+  /** Subscribes to a resource, or ends that. The permission is that of reading it. */
+  async subscription({ serverName, uri }: ResourceRef, change: "subscribe" | "unsubscribe", caller: Caller): Promise<void> {
+    const connection = this.#pool.connection(serverName);
+    if (change === "subscribe") await this.#permit({ kind: "read", serverName, uri }, caller);
+    const subject = `the ${change} request for resource "${uri}"`;
+    await this.#told(connection, subject, caller.signal, connection.subscriptions[change](uri));
+  }
+
+  /**
+   * Reads a resource and subscribes to its changes, where the server offers that.
+   *
+   * @returns The result, and the mark by which it can be told later whether the resource changed.
+   */
+  async readWatched(
+    { serverName, uri }: ResourceRef,
+    caller: Caller,
+  ): Promise<{ readonly result: RawResult; readonly mark: string }> {
+    const connection = await this.#permit({ kind: "read", serverName, uri }, caller);
+    const { subscriptions } = connection;
+    const watching = connection.peer().then(
+      () => subscriptions.watch(uri),
+      // What fails here fails below, and says why.
+      () => undefined,
+    );
+    await rejectOnAbort(watching, caller.signal);
+    const mark = subscriptions.mark(uri);
+    return { result: await this.#read(connection, uri, caller), mark };
+  }
+
+  /** The mark of a resource now. */
+  markOf({ serverName, uri }: ResourceRef): string {
+    return this.#pool.connection(serverName).subscriptions.mark(uri);
+  }
+
+  /** Whether a resource changed since it was read under a mark, as far as is known. */
+  freshness({ serverName, uri }: ResourceRef, mark: string): "changed" | "unchanged" | "unknown" {
+    const { subscriptions } = this.#pool.connection(serverName);
+    if (subscriptions.isMarked(uri, mark)) return "changed";
+    return subscriptions.isWatched(uri) ? "unchanged" : "unknown";
+  }
+
+  #read(connection: Connection, uri: string, caller: Caller): Promise<RawResult> {
+    return this.#send(connection, "resources/read", { uri }, `resource "${uri}"`, caller);
+  }
+
+  /** Sends a request that changes nothing, so that it may run twice. */
+  #send(connection: Connection, method: string, params: RawResult, subject: string, { signal }: Caller): Promise<RawResult> {
+    return connection.send({ method, params, subject, signal, isRepeatable: true });
+  }
+
+  /** Waits for something the connection does by itself, and puts its failure into words. */
+  async #told<Value>(
+    { settings, current, mask }: Connection,
+    subject: string,
+    signal: AbortSignal | undefined,
+    doing: Promise<Value>,
+  ): Promise<Value> {
+    try {
+      return await rejectOnAbort(doing, signal);
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw requestError(cause, { subject }, settings, current, mask);
+    }
+  }
+
+  /** Asks the policy, and a person where it says so. */
+  async #permit(operation: Exclude<Operation, { kind: "call" }>, caller: Caller): Promise<Connection> {
+    const connection = this.#pool.connection(operation.serverName);
+    const name = permissionOf(operation);
+    const wanted = { operation, decision: this.#permits.decide(operation, caller), name };
+    const answer = await this.#permits.pass(wanted, caller);
+    if (answer !== undefined) {
+      // The policy may have changed while a person was asked.
+      const decision = this.#permits.decide(operation, caller);
+      await this.#permits.pass({ operation, decision, name }, { ...caller, ask: undefined, approval: answer.approval });
+    }
+    return connection;
+  }
+}
