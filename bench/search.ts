@@ -90,7 +90,6 @@ function updateTime(catalog: readonly CatalogTool[]): number {
     index.add(
       keyOf({ server, name }),
       { name, server, summary: description + more, description: "", background: "", argumentNames: "", argumentDescriptions: "" },
-      server,
     );
   for (const tool of catalog) add(tool, "");
   const from = performance.now();

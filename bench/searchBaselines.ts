@@ -26,7 +26,7 @@ export const ours: Method = {
         SETTINGS,
         { serverInfo: undefined, instructions: undefined },
       );
-      index.add(keyOf(tool), fields, server);
+      index.add(keyOf(tool), fields);
     }
     return (query, limit) => index.search(query, limit, () => true).map(({ key }) => key);
   },

@@ -1,8 +1,6 @@
 import { LangChainError, ns } from "@langchain/core/errors";
 
-/**
- * Every code an error of this package can carry. Each has a section in `docs/reference/errors.md`.
- */
+/** Every error code of this package; each has a section in `docs/reference/errors.md`. */
 export type McpErrorCode =
   | "INVALID_CONFIG"
   | "CONNECT_FAILED"
@@ -23,13 +21,12 @@ export type McpErrorCode =
   | "SERVER_ERROR"
   | "STEP_LIMIT";
 
-/** What an error of this package knows besides its message. */
+/** Details of an error besides its message. */
 export interface McpErrorDetails {
-  /** The server the error is about, by its configured name. */
+  /** Configured name of the server. */
   readonly serverName?: string | undefined;
-  /** The tool the error is about, by the server's own (raw) name. */
+  /** Raw name of the tool. */
   readonly toolName?: string | undefined;
-  /** The error this one was made from. */
   readonly cause?: unknown;
 }
 
@@ -38,18 +35,16 @@ const mcpErrors = ns.sub("mcp-middleware");
 /**
  * Base of all errors that this package throws.
  *
- * `McpMiddlewareError.isInstance(error)` (and the same on each subclass) recognises an error by brand, not by
- * prototype, so it also works across two copies of the package.
+ * `isInstance(error)`, here and on subclasses, compares a brand, so it works across two copies of the package.
  */
 export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError, "base") {
   override readonly name: string = "McpMiddlewareError";
-  /** What went wrong, as a constant to switch on. */
+  /** Error code, to switch on. */
   readonly code: McpErrorCode;
-  /** The server the error is about, by its configured name. */
+  /** Configured name of the server. */
   readonly serverName: string | undefined;
-  /** The tool the error is about, by the server's own (raw) name. */
+  /** Raw name of the tool. */
   readonly toolName: string | undefined;
-  /** The error this one was made from. */
   override readonly cause: unknown;
 
   constructor(code: McpErrorCode, message: string, details: McpErrorDetails = {}) {
@@ -61,7 +56,7 @@ export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError,
   }
 }
 
-/** An option, a configuration file or a `${VAR}` is wrong: fix the code or the file. Code `INVALID_CONFIG`. */
+/** A wrong option, configuration file or `${VAR}`: fix the code or the file. Code `INVALID_CONFIG`. */
 export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config") {
   override readonly name = "McpConfigError";
 
@@ -80,7 +75,7 @@ export type McpConnectionErrorCode = Extract<
 export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
   override readonly name = "McpConnectionError";
   declare readonly code: McpConnectionErrorCode;
-  /** Of `BREAKER_OPEN`: when it may be tried again, in milliseconds since 1970. */
+  /** For `BREAKER_OPEN`: when it may be tried again, in milliseconds since 1970. */
   readonly untilMs: number | undefined;
 
   constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails & { readonly untilMs?: number }) {
@@ -89,7 +84,7 @@ export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "con
   }
 }
 
-/** A server refused for want of (valid) credentials. Code `AUTH_REQUIRED`. */
+/** A server refused missing or invalid credentials. Code `AUTH_REQUIRED`. */
 export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "auth-required") {
   override readonly name = "McpAuthRequiredError";
 
@@ -104,13 +99,13 @@ export type McpPolicyErrorCode = Extract<
   "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED" | "URL_REFUSED" | "CONSENT_REQUIRED" | "CONSENT_REFUSED"
 >;
 
-/** The policy refused an operation, or a person has to be asked and was not, or said no. Nothing was sent. */
+/** The policy denied an operation, or a person did not approve it. Nothing was sent. */
 export class McpPolicyError extends mcpErrors.brand(McpMiddlewareError, "policy") {
   override readonly name = "McpPolicyError";
   declare readonly code: McpPolicyErrorCode;
-  /** Why, for people: the rule, tier, override or function. */
+  /** The rule, tier, override or function that decided, in words. */
   readonly reason: string;
-  /** True when the operation is denied whatever its arguments are; a model is then told that it does not exist. */
+  /** True when the operation is denied whatever its arguments; a model is told that it does not exist. */
   readonly isHidden: boolean;
 
   constructor(
@@ -124,7 +119,7 @@ export class McpPolicyError extends mcpErrors.brand(McpMiddlewareError, "policy"
   }
 }
 
-/** No such server or tool; the message names the known ones. Code `NOT_FOUND`. */
+/** An unknown server or tool; the message names the known ones. Code `NOT_FOUND`. */
 export class McpNotFoundError extends mcpErrors.brand(McpMiddlewareError, "not-found") {
   override readonly name = "McpNotFoundError";
 
@@ -136,13 +131,13 @@ export class McpNotFoundError extends mcpErrors.brand(McpMiddlewareError, "not-f
 /** Codes of {@link McpProtocolError}. */
 export type McpProtocolErrorCode = Extract<McpErrorCode, "INVALID_ARGUMENTS" | "SERVER_ERROR">;
 
-/** A request was refused: by the server (its JSON-RPC code is in `rpcCode`), or before it was sent. */
+/** A request was refused, by the server (JSON-RPC code in `rpcCode`) or before it was sent. */
 export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "protocol") {
   override readonly name = "McpProtocolError";
   declare readonly code: McpProtocolErrorCode;
-  /** The server's JSON-RPC error code, when it sent one. */
+  /** The server's JSON-RPC error code, if it sent one. */
   readonly rpcCode: number | undefined;
-  /** The server's own words, with secrets masked. Untrusted. */
+  /** The server's message, with secrets masked. Untrusted. */
   readonly serverText: string | undefined;
 
   constructor(
@@ -156,10 +151,10 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
   }
 }
 
-/** A tool-calling loop made as many model calls as it may, and the last one still called tools. Code `STEP_LIMIT`. */
+/** A tool-calling loop reached its limit of model calls, and the last one still called tools. Code `STEP_LIMIT`. */
 export class McpStepLimitError extends mcpErrors.brand(McpMiddlewareError, "step-limit") {
   override readonly name = "McpStepLimitError";
-  /** The messages so far, the results of the last calls included: go on with them. */
+  /** The messages so far, with the results of the last calls; continue with them. */
   readonly messages: readonly unknown[];
 
   constructor(message: string, messages: readonly unknown[]) {
@@ -168,7 +163,7 @@ export class McpStepLimitError extends mcpErrors.brand(McpMiddlewareError, "step
   }
 }
 
-/** Text of a thrown value, whatever was thrown. */
+/** The text of any thrown value. */
 export function messageOf(error: unknown): string {
   try {
     // Not `instanceof`: errors of `fetch` may come from another realm.

@@ -2,19 +2,18 @@ import { EventEmitter } from "node:events";
 
 import { McpConfigError, messageOf } from "./errors.js";
 
-/** State of one server's connection, as `hub.status()` and events name it. */
+/** State of a server's connection, in `hub.status()` and events. */
 export type ConnectionState =
   "idle" | "connecting" | "connected" | "reconnecting" | "needs-auth" | "failed" | "disabled" | "closed";
 
-/** Where an event comes from, when it belongs to a run. */
+/** The run that an event belongs to, if any. */
 export interface RunOrigin {
   /** `configurable.thread_id` of the run. */
   readonly threadId?: string | undefined;
-  /** Id of the LangChain run. */
   readonly runId?: string | undefined;
 }
 
-/** Codes of the `warning` event. Each has a line in `docs/reference/events.md`. */
+/** Codes of the `warning` event; each has a line in `docs/reference/events.md`. */
 export type WarningCode =
   | "OPTION_WITHOUT_EFFECT"
   | "LARGE_ALWAYS_LOADED_SERVER"
@@ -38,25 +37,22 @@ export type WarningCode =
   | "LISTENER_FAILED"
   | "CALLBACK_FAILED";
 
-/** Payload of every event of `hub.on(event, listener)`, by event name. JSON-safe, without secrets. */
+/** Payloads of `hub.on(event, listener)`, by event name. JSON-safe, without secrets. */
 export interface McpEvents {
   /** A connection changed its state. */
   connection: {
     readonly serverName: string;
     readonly state: ConnectionState;
-    /** Number of the attempt, from 1, of `connecting`; attempts so far of `reconnecting`. */
+    /** Number of the attempt, from 1, when `connecting`; attempts so far when `reconnecting`. */
     readonly attempt?: number;
-    /** Milliseconds until the next attempt, of `reconnecting`. */
+    /** Milliseconds until the next attempt, when `reconnecting`. */
     readonly backoffMs?: number;
-    /** Milliseconds the connect took, of `connected`. */
+    /** Milliseconds the connect took, when `connected`. */
     readonly latencyMs?: number;
-    /** Why, of `failed`, `needs-auth` and `reconnecting`. */
+    /** Why, when `failed`, `needs-auth`, `reconnecting` or `disabled`. */
     readonly error?: string;
   };
-  /**
-   * What a server offers changed: raw names of tools or prompts, URIs of resources, URI templates. Tools are always
-   * watched, the others once they have been listed.
-   */
+  /** Raw names of tools or prompts, URIs or URI templates changed. Lists other than tools are watched once listed. */
   catalog: {
     readonly serverName: string;
     readonly kind: "tools" | "prompts" | "resources" | "resourceTemplates";
@@ -64,10 +60,12 @@ export interface McpEvents {
     readonly removed: readonly string[];
     readonly changed: readonly string[];
   };
-  /** A tool changed since it was first seen. `before` and `after` are the server's texts, each at most 8,000 characters. Untrusted. */
+  /**
+   * A tool changed since it was first seen. `before` and `after` are the server's texts, at most 8,000 characters each.
+   * Untrusted.
+   */
   toolChanged: {
     readonly serverName: string;
-    /** The server's own name of the tool. */
     readonly toolName: string;
     readonly fields: readonly ("title" | "description" | "arguments" | "annotations")[];
     readonly before: Readonly<Record<"title" | "description" | "arguments" | "annotations", string>>;
@@ -75,7 +73,7 @@ export interface McpEvents {
   };
   /** A search ran. `matches` are bound names, best first. */
   search: RunOrigin & { readonly query: string; readonly matches: readonly string[]; readonly latencyMs: number };
-  /** A tool call ended. `chars` is the length of the text made for the model. */
+  /** A tool call ended. `chars` is the length of the text for the model. */
   call: RunOrigin & {
     readonly serverName: string;
     readonly toolName: string;
@@ -84,9 +82,9 @@ export interface McpEvents {
     readonly status: "success" | "error";
     readonly chars: number;
   };
-  /** The policy decided about an operation that someone wants, or a person answered. */
+  /** The policy decided about an operation, or a person answered. */
   policy: RunOrigin & {
-    /** As rules name it: `mcp:call:<server>:<tool>` and so on. */
+    /** Permission as in rules: `mcp:call:<server>:<tool>` and so on. */
     readonly permission: string;
     readonly operation: "call" | "invoke" | "read" | "list";
     readonly serverName: string;
@@ -95,16 +93,16 @@ export interface McpEvents {
     readonly class: "read" | "write" | "destructive";
     readonly decision: "allow" | "ask" | "deny";
     readonly reason: string;
-    /** The rule, tier, override or function that decided. */
+    /** The rule, tier, override or function. */
     readonly decidedBy: string;
     readonly toolCallId?: string | undefined;
-    /** Of a decision `ask` that was answered; `"refuse"`: nobody could be asked, or the answer could not be read. */
+    /** Set when an `ask` was answered; `"refuse"`: nobody could be asked, or the answer was unreadable. */
     readonly answer?: "approve" | "edit" | "reject" | "refuse" | undefined;
     readonly answeredBy?: string | undefined;
     /** `context.user` of the run. */
     readonly user?: unknown;
     readonly argumentsDigest: string;
-    /** With `audit: "arguments"`. */
+    /** Set with `audit: "arguments"`. */
     readonly arguments?: unknown;
   };
   /** A server reported progress of a call. */
@@ -116,17 +114,16 @@ export interface McpEvents {
     readonly total?: number | undefined;
     readonly message?: string | undefined;
   };
-  /** A server logged something. */
+  /** A server sent a log message. */
   log: { readonly serverName: string; readonly level: string; readonly logger?: string | undefined; readonly data: unknown };
-  /** A server said that a resource changed which someone subscribed to. */
+  /** A subscribed resource changed. */
   resourceUpdated: { readonly serverName: string; readonly uri: string };
-  /** A model call is about to be made: characters of tool definitions kept back and bound, and of the listing. */
+  /** A model call is about to be made: characters of the tool definitions withheld and bound, and of the listing. */
   context: RunOrigin & { readonly withheldChars: number; readonly boundChars: number; readonly listingChars: number };
   /** Something is wrong that does not stop the work. */
   warning: { readonly code: WarningCode; readonly serverName?: string | undefined; readonly message: string };
 }
 
-/** Names of all events. */
 export const EVENT_NAMES: readonly McpEventName[] = [
   "connection",
   "catalog",
@@ -145,10 +142,9 @@ export const EVENT_NAMES: readonly McpEventName[] = [
 export type McpEventName = keyof McpEvents;
 
 /**
- * The one emitter of a hub.
+ * The event emitter of a hub.
  *
- * A listener that throws is reported as a warning and never disturbs the sender. A warning that nobody listens to
- * is written once per code and server with `console.warn`.
+ * A listener that throws becomes a warning. A warning without listeners is printed once per code and server by `console.warn`.
  */
 export class HubEvents {
   readonly #emitter = new EventEmitter().setMaxListeners(0);
@@ -159,7 +155,7 @@ export class HubEvents {
     this.#warnings = warnings;
   }
 
-  /** Calls `listener` at each event of that name. Returns a function that ends this. */
+  /** Calls `listener` at each event of that name. Returns a function that removes it. */
   on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
     if (!EVENT_NAMES.includes(name)) {
       const guess = EVENT_NAMES.find((known) => known.startsWith(name.slice(0, 4)));
@@ -178,22 +174,21 @@ export class HubEvents {
     return () => this.#emitter.off(name, guarded);
   }
 
-  /** Sends an event to its listeners. */
   emit<Name extends McpEventName>(name: Name, payload: McpEvents[Name]): void {
     this.#emitter.emit(name, payload);
   }
 
-  /** True when someone listens, so that costly payloads need not be made for nobody. */
+  /** True when someone listens, so that costly payloads are made only then. */
   has(name: McpEventName): boolean {
     return this.#emitter.listenerCount(name) > 0;
   }
 
-  /** Calls a callback of the configuration; what it throws, now or later, becomes a warning. */
+  /** Calls a callback of the configuration; its error, also a rejection, becomes a warning. */
   guard(callbackName: string, serverName: string, callback: () => unknown): void {
     settle(callback, (error) => this.warn("CALLBACK_FAILED", `${callbackName} failed: ${messageOf(error)}`, serverName));
   }
 
-  /** Sends a `warning`; writes it to the console once when nobody listens. */
+  /** Emits a `warning`, or prints it once when nobody listens. */
   warn(code: WarningCode, message: string, serverName?: string): void {
     if (this.has("warning")) {
       this.emit("warning", { code, serverName, message });
@@ -206,7 +201,7 @@ export class HubEvents {
   }
 }
 
-/** Runs a callback of the user's, which may be async, and reports its failure in either case. */
+/** Runs a sync or async callback and reports its failure. */
 function settle(callback: () => unknown, onError: (error: unknown) => void): void {
   try {
     Promise.resolve(callback()).catch(onError);

@@ -33,43 +33,40 @@ import { isInsideOfTool, type RunContext, type ToolCall } from "./runContext.js"
 import { AgentServers } from "./servers.js";
 import { SyntheticTools } from "./syntheticTools.js";
 
-/** The additions to a model call. */
+/** Additions to a model call. */
 export interface ModelCallPlan {
-  /** Text for the end of the system message; `""` when there is none. */
+  /** Text for the end of the system message, or `""`. */
   readonly listing: string;
-  /** Texts for the end of the system message behind the listing: one for each mentioned resource. */
+  /** Texts for the system message behind the listing, one per mentioned resource. */
   readonly resources: readonly string[];
   /** Tools to bind behind the agent's own, in stable order. */
   readonly tools: readonly McpTool[];
-  /** Tools for the provider's own search, and that search, behind them. */
+  /** Tools for the provider's own search, followed by that search tool. */
   readonly providerTools: readonly ProviderTool[];
-  /** The thread's messages with our notes between them. */
+  /** The thread's messages, with notes between them. */
   readonly messages: BaseMessage[];
-  /** The state update of the thread. */
+  /** State update of the thread. */
   readonly update: McpStateUpdate | undefined;
-  /** Names of tools that are in the request and not ours. */
+  /** Names of the request's tools that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
 }
 
-/** A model call that is about to be made. */
 export interface ModelCall {
-  /** The messages of the request. */
   readonly messages: readonly BaseMessage[];
-  /** The messages of the thread, where the request has others. */
+  /** Messages of the thread, if the request has others. */
   readonly threadMessages?: readonly BaseMessage[] | undefined;
-  /** Names of tools that are in the request and not ours. */
+  /** Names of the request's tools that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
-  /** The model client, when it is known: schemas, descriptions and images take the form that it takes. */
+  /** Model client, if known; schemas, descriptions and images follow its format. */
   readonly model?: unknown;
-  /** True when no model is going to be called. */
+  /** True when no model will be called. */
   readonly isPreview?: boolean;
 }
 
 /**
- * One agent's use of a hub: every face (createAgent, graph, session) calls it.
+ * One agent's use of a hub, shared by all faces (createAgent, graph, session) and all threads: it holds no conversation.
  *
- * Holds no conversation: state comes in, updates go out, so one object serves all threads. One step of a run goes through
- * {@link start}, {@link answerTyped}, {@link prepare}, {@link review}, {@link ask} and {@link route}, in this order.
+ * A run calls {@link start}, {@link answerTyped}, {@link prepare}, {@link review}, {@link ask} and {@link route}, in this order.
  */
 export class McpAgent {
   readonly #hub: HubParts;
@@ -84,7 +81,7 @@ export class McpAgent {
   readonly #synthetic: SyntheticTools;
   readonly #maxProviderTools: number;
 
-  /** @throws {McpConfigError} when `servers` names one that the hub does not have. */
+  /** @throws {McpConfigError} when `servers` names a server that the hub does not have. */
   constructor(hub: McpHub, options: z.output<typeof agentOptionsSchema> = {}) {
     const parts = partsOf(hub);
     const { servers, tools, strategy = "promote", listing = true, search = true, resourceTools = true } = options;
@@ -104,40 +101,39 @@ export class McpAgent {
     for (const serverName of this.#views.serverNames) parts.usedServers.add(serverName);
   }
 
-  /** Whether anything can ask a person: otherwise an agent needs no hook for it. */
+  /** Whether anything can ask a person; otherwise an agent needs no hook for it. */
   get canAsk(): boolean {
     return this.#hub.settings.canAsk;
   }
 
-  /** A step of a run. @param config - Of the run. */
+  /** The context of one step. @param config - Of the run. */
   runOf(state: McpThreadState, config: RunnableConfig | undefined, own: Caller = {}): RunContext {
     const caller = { ...callerOf(config), ...own };
     return { view: this.#views.of(caller.context ?? {}, state.disabledMcpServers), state, caller };
   }
 
   /**
-   * Begins a run: opens servers, waits for slow ones until the deadline, takes typed input, makes the listing of a new
-   * thread.
+   * Begins a run: connects servers (waiting at most until the deadline), takes typed input, makes a new thread's listing.
    *
-   * Input that a person has to be asked about waits for {@link answerTyped}, which comes before the model is called.
+   * Input that needs approval waits for {@link answerTyped}.
    */
   async start(run: RunContext, messages: readonly BaseMessage[]): Promise<TurnOutcome> {
     const { view, state, caller } = run;
     await this.#servers.ready(run);
     const waiting = waitingPrograms(this.#hub.consents, view.serverNames, state);
-    // A sub-agent's task was written by a model: it is not read as typed input.
+    // A sub-agent's task was written by a model: do not read it as typed input.
     const taken = await this.#input.take({ state, messages, view, caller, isTyped: !isInsideOfTool(caller) });
     const turn = { ...taken, update: { ...withoutOldStep(state), ...taken.update, ...waiting } };
-    // The listing of a new thread is made when it is known which programs may be started.
+    // The listing of a new thread waits until it is known which programs may start.
     if (turn.isAnswered || (state._mcpSent === undefined && "_mcpConsents" in waiting)) return turn;
     const { update } = showThread(view, state, messages, this.#settings, "turn");
     return { ...turn, update: { ...turn.update, ...update } };
   }
 
   /**
-   * Asks a person about typed input and programs, and carries out what they approved.
+   * Asks a person about typed input and programs, and carries out what they approve.
    *
-   * @param interrupt - LangGraph's; where it is not there or cannot be used, `onAsk` is asked.
+   * @param interrupt - LangGraph's; `onAsk` is asked if it is missing or unusable.
    * @returns `undefined` when nothing waits for a person.
    */
   async answerTyped(
@@ -202,8 +198,7 @@ export class McpAgent {
   }
 
   /**
-   * Reviews the model's answer once: calls of tools that were not bound, whose meaning depends on the request, and calls a
-   * person has to be asked about.
+   * Reviews the model's answer once: finds calls of unbound tools, and calls that need approval.
    *
    * @returns The state update of the thread.
    */
@@ -212,9 +207,9 @@ export class McpAgent {
   }
 
   /**
-   * Asks a person about the calls that {@link review} wrote down, all at once. Never works out again who is asked about what.
+   * Asks a person about all calls that {@link review} recorded, at once, without deciding again.
    *
-   * @param interrupt - LangGraph's; where it cannot be used, `onAsk` is asked.
+   * @param interrupt - LangGraph's; `onAsk` is asked if it is unusable.
    * @returns The state update of the thread.
    */
   async ask(
@@ -224,7 +219,7 @@ export class McpAgent {
   ): Promise<McpStateUpdate | undefined> {
     const all = Object.entries(state._mcpAsked ?? {});
     if (all.length === 0) return undefined;
-    // Calls of the last answer that nobody has answered meanwhile.
+    // Calls that are not answered yet.
     const open = new Set(openCalls(messages).map(({ id }) => id));
     const asked = Object.fromEntries(all.filter(([callId]) => open.has(callId)));
     if (Object.keys(asked).length === 0) return undefined;
@@ -234,13 +229,13 @@ export class McpAgent {
   /**
    * Decides where a tool call goes.
    *
-   * @param isOwn - Whether the agent has a tool of its own by that name; such a call is never ours.
+   * @param isOwn - Whether the agent has its own tool of that name; such a call is never ours.
    */
   route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     return this.#router.route(run, call, isOwn);
   }
 
-  /** Asks about programs, starts the approved ones, and waits for them as a run does when it begins. */
+  /** Asks about programs, starts the approved ones, and waits for them until the deadline. */
   async #askConsents({ view, state, caller }: RunContext, interrupt: Interrupt | undefined): Promise<McpStateUpdate> {
     const asked = state._mcpConsents ?? undefined;
     const { consents, pool } = this.#hub;
@@ -254,7 +249,7 @@ export class McpAgent {
     return askPeople(asked, { interrupt, onAsk: this.#onAsk, events: this.#hub.events }, caller);
   }
 
-  /** The resources of the thread that this run may still see, put into a request. */
+  /** Puts the thread's resources that this run may still see into a request. */
   #placeResources(
     { view, state, caller }: RunContext,
     messages: BaseMessage[],
@@ -270,7 +265,7 @@ export class McpAgent {
   }
 }
 
-/** Clears the last step of a run that was given up: no decision is for a later call. */
+/** Clears an abandoned step, so that its decisions do not apply to later calls. */
 function withoutOldStep({ _mcpUnbound, _mcpAsked, _mcpDecisions }: McpThreadState): McpStateUpdate {
   const isEmpty = (record: object | undefined): boolean => Object.keys(record ?? {}).length === 0;
   return {
@@ -280,7 +275,7 @@ function withoutOldStep({ _mcpUnbound, _mcpAsked, _mcpDecisions }: McpThreadStat
   };
 }
 
-/** True when a person has to be asked about typed input, or about programs, before the model is called. */
+/** True when a person has to be asked about typed input or programs before the model call. */
 export function isWaiting({ _mcpTyped, _mcpConsents }: McpThreadState): boolean {
   return (_mcpTyped ?? undefined) !== undefined || (_mcpConsents ?? undefined) !== undefined;
 }

@@ -10,24 +10,23 @@ import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError } from "../errors.js";
 import type { McpStateUpdate } from "../state.js";
 
-/** A tool as `bindTools` takes it. */
+/** A tool for `bindTools`. */
 export type RequestTool = StructuredToolInterface | ProviderTool;
 
-/** A request for a model, and the reading of its answer. */
+/** A request to a model, and the review of its answer. */
 export interface ModelRequest {
-  /** The system message with the listing and the resources; `undefined` when there is nothing to say. */
+  /** System message with listing and resources; `undefined` when it would be empty. */
   readonly systemMessage: SystemMessage | undefined;
-  /** The messages behind it. */
   readonly messages: BaseMessage[];
   /** The agent's own tools, then those of MCP servers. */
   readonly tools: readonly RequestTool[];
-  /** The state update of the thread so far. */
+  /** State update of the thread so far. */
   readonly update: McpStateUpdate;
-  /** Reviews the model's answer, once. Returns the state update of the thread. */
+  /** Reviews the model's answer, once, and returns the state update of the thread. */
   readonly complete: (answer: AIMessage) => Promise<McpStateUpdate>;
 }
 
-/** Prepares a model call of an agent that is not `createAgent`. */
+/** Prepares a model call of an agent other than `createAgent`. */
 export async function prepareModelRequest(
   agent: McpAgent,
   run: RunContext,

@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 
-/** The tool calls of the last answer that nothing has answered yet. Behind a word of the person there are none: it was given up. */
+/** Unanswered tool calls of the last answer; none once a human message follows it. */
 export function openCalls(messages: readonly BaseMessage[]): NonNullable<AIMessage["tool_calls"]> {
   const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
   if (last < 0) return [];

@@ -6,10 +6,9 @@ const NOT_RUN = "This call was not run: another call of the same step was stoppe
 const GIVEN_UP = "This call was not run: the person went on before it was approved.";
 
 /**
- * Answers tool calls of ours that nobody answered, in the messages of a request: a provider refuses a history in which a
- * call has no answer. A middleware that rejects one call of a step leaves its siblings so.
+ * Adds an answer to each unanswered call of ours, because providers reject a history without it.
  *
- * Pure; messages of the thread are not written to, and where nothing is to be done the same array comes back.
+ * A middleware that rejects one call of a step leaves its siblings unanswered. Pure; returns the same array if nothing changes.
  */
 export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (name: string) => boolean): readonly BaseMessage[] {
   const orphans = new Map<number, ToolMessage[]>();
@@ -29,7 +28,7 @@ export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (n
   return messages.flatMap((message, index) => [message, ...(orphans.get(index) ?? [])]);
 }
 
-/** Index of the last answer that stands behind a message with calls. */
+/** Index of the last answer behind a message with calls. */
 function endOfStep(messages: readonly BaseMessage[], from: number): number {
   let end = from;
   while (end + 1 < messages.length && ToolMessage.isInstance(messages[end + 1])) end += 1;

@@ -9,24 +9,21 @@ import type { McpAgent } from "./mcpAgent.js";
 import { McpConfigError, messageOf } from "../errors.js";
 import type { McpStateUpdate } from "../state.js";
 
-/** The outcome of a tool call. */
 export interface ToolCallOutcome {
-  /** The answer; a `Command` where a tool of the agent's own returned one. */
+  /** A `Command` if one of the agent's own tools returned one. */
   readonly result: ToolMessage | Command;
-  /** The state update of the thread. */
+  /** State update of the thread. */
   readonly update: McpStateUpdate | undefined;
 }
 
-/** Runs the tool calls of an agent that is not `createAgent`: its own tools and ours, bound or not. */
+/** Runs the tool calls of an agent other than `createAgent`: its own tools and ours, bound or not. */
 export class OwnTools {
-  /** The agent's own tools. */
   readonly tools: readonly StructuredToolInterface[];
-  /** Their names. */
   readonly names: ReadonlySet<string>;
   readonly #agent: McpAgent;
   readonly #byName: ReadonlyMap<string, StructuredToolInterface>;
 
-  /** @throws {McpConfigError} when two of the agent's own tools have one name. */
+  /** @throws {McpConfigError} when two of the agent's own tools have the same name. */
   constructor(agent: McpAgent, tools: readonly StructuredToolInterface[]) {
     this.#agent = agent;
     this.tools = tools;
@@ -38,9 +35,9 @@ export class OwnTools {
   }
 
   /**
-   * Runs one call. A failure is an answer of status `error`.
+   * Runs one call; a failure becomes an answer of status `error`.
    *
-   * @throws the abort reason when the run was aborted, and whatever LangGraph throws to interrupt it.
+   * @throws the abort reason when the run was aborted, and LangGraph's interrupts.
    */
   async run(run: RunContext, call: ToolCall): Promise<ToolCallOutcome> {
     const route = await this.#agent.route(run, call, this.names.has(call.name));

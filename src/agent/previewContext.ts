@@ -7,20 +7,20 @@ import { McpConfigError } from "../errors.js";
 import type { McpHub } from "../hub/mcpHub.js";
 import type { McpThreadState } from "../state.js";
 
-/** The additions to a model call, as they would be. */
+/** The additions to the next model call. */
 export interface ContextPreview {
-  /** The text at the end of the system message. */
+  /** Text at the end of the system message. */
   readonly listing: string;
-  /** The resources behind it, one text for each. */
+  /** Texts behind the listing, one per resource. */
   readonly resources: readonly string[];
-  /** The tools bound behind the agent's own, in order. */
+  /** Tools bound behind the agent's own, in order. */
   readonly tools: readonly { readonly name: string; readonly description: string; readonly schema: unknown }[];
-  /** The notes about changed tools that stand between the messages. */
+  /** Notes about changed tools, between the messages. */
   readonly notes: readonly string[];
 }
 
 /**
- * Shows what the model would see in the next call of a thread, without calling it.
+ * Shows the additions to a thread's next model call, without calling the model.
  *
  * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
  * @param options - As given to `mcpMiddleware`.

@@ -3,7 +3,7 @@ import { Command, isCommand, Send } from "@langchain/langgraph";
 
 import { PROTECTED_KEYS } from "../state.js";
 
-/** Other tools may return a `Command`, but not one that writes what only we write, be it in state it sends along. */
+/** Removes state keys that only this package writes from another tool's `Command`, also from its `Send`s. */
 export function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage | Command {
   if (!isCommand(result)) return result;
   const { graph, resume } = result;

@@ -4,7 +4,6 @@ import type { ImagePlacement } from "../call/contentBlock.js";
 import { cutMiddle, isMcpArtifact, type ImageBlock } from "../call/result.js";
 import { fairShare } from "../text/clean.js";
 
-/** How tool results are placed in a request. */
 export interface ResultPlacement {
   readonly images: ImagePlacement;
   /** Characters of all results of one step together. */
@@ -15,10 +14,9 @@ const IMAGE_FOLLOWS = "[The image of this result follows below.]";
 const IMAGE_NOT_SHOWN = "[This result has an image, which this model cannot see.]";
 
 /**
- * The messages of a request: results of one step within their common limit, images where the client takes them.
+ * The messages of a request: results of one step within their limit, images where the client takes them.
  *
- * Pure, and the same for the same messages, so that what was sent in one request is sent again in the next. Messages of
- * the thread are never written to; where nothing is to be done the same array comes back.
+ * Pure and deterministic, so that a later request repeats the same bytes. Returns the same array if nothing changes.
  */
 export function toRequestMessages(messages: BaseMessage[], placement: ResultPlacement): BaseMessage[] {
   const result: BaseMessage[] = [];
@@ -38,7 +36,7 @@ export function toRequestMessages(messages: BaseMessage[], placement: ResultPlac
   return isChanged ? result : messages;
 }
 
-/** The tool messages that stand together from a place on. */
+/** Consecutive tool messages from an index on. */
 function stepAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
   const step: ToolMessage[] = [];
   for (let index = from; index < messages.length; index += 1) {
@@ -84,7 +82,7 @@ function imageCaption(count: number): string {
     : `The ${count} images of the tool results above, in their order (untrusted):`;
 }
 
-/** A copy of one of our own messages, which carry nothing but these fields. */
+/** A copy of one of our tool messages, which have no other fields. */
 function withContent({ id, name, status, tool_call_id, artifact }: ToolMessage, content: MessageContent): ToolMessage {
   return new ToolMessage({
     content,

@@ -17,17 +17,16 @@ import type { AgentServers } from "./servers.js";
 /** The tools of the request that the model answered. */
 export interface RequestTools {
   readonly tools: readonly McpTool[];
-  /** Tools that the provider's own search can show. */
+  /** Tools for the provider's own search. */
   readonly providerTools: readonly ProviderTool[];
-  /** Names of tools in the request that are not ours. */
+  /** Names of the request's tools that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
 }
 
 /**
- * Reviews the calls of a model's answer before any of them runs: which are ours, and which a person has to be asked about.
+ * Finds out which calls of a model's answer are ours and which need approval, before any of them runs.
  *
- * Done once for each answer, and written to the state: later hooks must not work it out again, for policy and servers may
- * have changed by then.
+ * Runs once per answer and records the result in the state, because policy and servers may change before later hooks.
  */
 export class CallReview {
   readonly #hub: HubParts;
@@ -58,7 +57,7 @@ export class CallReview {
       const wanted = ofResources ?? (await this.#judge(run, call, verdict === "repair"));
       if (wanted === undefined) continue;
       const { decision, operation } = wanted;
-      // A name that is not the tool's own is repaired only where nobody has to be asked.
+      // A repaired name runs only if nobody has to be asked.
       if (verdict === "repair" && decision.kind !== "allow") unbound[id] = "suggest";
       else if (decision.kind === "ask" && twice.has(id)) unbound[id] = "ambiguous";
       else if (decision.kind === "ask") {
@@ -70,20 +69,20 @@ export class CallReview {
     const update: McpStateUpdate = {
       ...replaced("_mcpUnbound", unbound, _mcpUnbound),
       ...replaced("_mcpAsked", asked, _mcpAsked),
-      // Decisions of an earlier step are for calls of that step.
+      // Clears decisions of an earlier step.
       ...replaced("_mcpDecisions", {}, _mcpDecisions),
     };
     return Object.keys(update).length === 0 ? undefined : update;
   }
 
-  /** Judges the request that one of our resource tools would make; `undefined` for other calls. */
+  /** Judges the request of a resource tool; `undefined` for other calls. */
   #judgeResources({ view, caller }: RunContext, call: ToolCall, ours: ReadonlySet<string>): Wanted | undefined {
     const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
     if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
     return { operation, decision: this.#hub.permits.decide(operation, caller), name: permissionOf(operation) };
   }
 
-  /** Judges a call; `undefined` for one that is not ours or cannot be run: the call itself will say why. */
+  /** Judges a call; `undefined` if it is not ours or cannot run: the call itself reports why. */
   async #judge(run: RunContext, call: ToolCall, isRepaired: boolean): Promise<Wanted | undefined> {
     const { settings, permits, gate } = this.#hub;
     const { view, caller } = run;
@@ -95,19 +94,19 @@ export class CallReview {
     const { serverName, toolName } = entry;
     try {
       const judged = await gate.judge({ ...caller, serverName, toolName, arguments: call.args, toolCallId: call.id });
-      // Nobody is asked about a call that cannot be sent.
+      // Invalid arguments fail before anyone is asked.
       if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
       const { operation, decision } = judged;
       return { operation, decision, name: judged.entry.boundName, toolHash: judged.entry.hash };
     } catch {
-      // A tool that is gone, arguments that do not fit, a hook that failed: the call itself will say so.
+      // A missing tool, invalid arguments or a failed hook: the call itself reports it.
       caller.signal?.throwIfAborted();
       return undefined;
     }
   }
 }
 
-/** How a call is to be taken whose name was not bound. */
+/** How to treat a call whose name was not bound. */
 function unboundVerdict({ view }: RunContext, name: string, { foreignNames }: RequestTools): McpUnbound[string] | undefined {
   const isKnown = view.tool(name) !== undefined;
   const namesakes = namesakesOf(view, name);
@@ -121,7 +120,7 @@ function repeatedIds(calls: readonly ToolCall[]): Set<string> {
   return new Set(ids.filter((id, index) => ids.indexOf(id) !== index));
 }
 
-/** A write that replaces the value of an earlier step; none when both are empty. */
+/** Replaces the value of an earlier step; empty when both are empty. */
 function replaced<Key extends "_mcpUnbound" | "_mcpAsked" | "_mcpDecisions">(
   key: Key,
   next: NonNullable<McpStateUpdate[Key]>,

@@ -23,27 +23,26 @@ import { entryToExecute, namesakesText } from "./unknownTools.js";
 export type ToolCallRoute =
   /** Not ours. */
   | { readonly kind: "pass" }
-  /** A raw name that nothing in the request had. If nobody else has a tool of that name, `otherwise`. */
+  /** A raw name outside of the request: `otherwise` applies if no other tool has that name. */
   | { readonly kind: "unbound"; readonly otherwise: RunRoute | AnswerRoute }
   | AnswerRoute
   | RunRoute;
 
-/** Answered without running anything. */
 export interface AnswerRoute {
   readonly kind: "answer";
   readonly message: ToolMessage;
 }
 
-/** Run this tool; `after` gives the state update for its answer. */
+/** Runs a tool; `after` returns the state update for its answer. */
 export interface RunRoute {
   readonly kind: "run";
   readonly tool: McpTool;
-  /** Arguments in place of the model's: a person edited them. */
+  /** Arguments that a person edited. */
   readonly args?: Record<string, unknown>;
   readonly after: (message: ToolMessage) => McpStateUpdate | undefined;
 }
 
-/** The person's decision about a call of a tool, applied: run it, or answer it. */
+/** Applies the person's decision: run the call, or answer it. */
 type Verdict =
   | { readonly kind: "answer"; readonly text: string }
   | { readonly kind: "run"; readonly caller?: Caller; readonly edited?: Record<string, unknown> };
@@ -51,7 +50,7 @@ type Verdict =
 const AMBIGUOUS =
   "This call was not run: another call of the same step has the same id, and a person has to approve one of them. Call them again.";
 
-/** Decides for each tool call whether it is ours, applies a person's decision about it, and gives the tool that runs it. */
+/** Decides whether a tool call is ours, applies a person's decision, and returns the tool that runs it. */
 export class ToolRouter {
   readonly #hub: HubParts;
   readonly #servers: AgentServers;
@@ -65,7 +64,7 @@ export class ToolRouter {
     this.#synthetic = synthetic;
   }
 
-  /** @param isOwn - Whether the agent has a tool of its own by that name; such a call is never ours. */
+  /** @param isOwn - Whether the agent has its own tool of that name; such a call is never ours. */
   async route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     const verdict = ofCall(run.state._mcpUnbound, call);
     if (isOwn || verdict === "foreign") return { kind: "pass" };
@@ -75,7 +74,7 @@ export class ToolRouter {
     const { view, state } = run;
     const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
     const entry = await this.#servers.lookUp(run, call.name, mayBeOurs);
-    // A tool that the provider's search showed stays deferred: bound, it would change the request.
+    // A tool of the provider's search stays deferred: binding it would change the request.
     if (entry !== undefined) return this.#callRoute(run, call, entry, verdict === "deferred");
     const namesakes = verdict === undefined || verdict === "deferred" ? [] : namesakesOf(view, call.name);
     const [only, ...others] = namesakes;
@@ -110,7 +109,7 @@ export class ToolRouter {
     const decided = ofCall(run.state._mcpDecisions, call);
     const operation = resourceOperation(call.name, call.args);
     if (decided !== undefined) {
-      // The decision is about this very request.
+      // The decision applies to this exact request only.
       const permission = operation === undefined ? "" : permissionOf(operation);
       if (decided.boundName !== permission) return answer(call, changedText(call.name));
       if (isRefusal(decided)) {
@@ -123,7 +122,7 @@ export class ToolRouter {
     return { kind: "run", tool: this.#synthetic.resourcesFor(name, run, caller), after: () => undefined };
   }
 
-  /** The route of `execute_mcp_tool`: that of the call inside. */
+  /** The route of the call inside `execute_mcp_tool`. */
   async #executeRoute(run: RunContext, call: ToolCall): Promise<RunRoute | AnswerRoute> {
     const inner = innerCall(call);
     const entry = await entryToExecute(inner, run, this.#servers);

@@ -3,10 +3,10 @@ import type { HubParts } from "../hub/hubParts.js";
 import type { ThreadSettings } from "../disclose/thread.js";
 import type { RunContext } from "./runContext.js";
 
-/** The longest time a timer can wait. */
+/** Longest delay of a timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
 
-/** Opens the servers of an agent when a run needs them, and waits for them within the agent's time limits. */
+/** Connects an agent's servers when a run needs them, within the agent's time limits. */
 export class AgentServers {
   readonly #hub: HubParts;
   readonly #settings: ThreadSettings;
@@ -16,7 +16,7 @@ export class AgentServers {
     this.#settings = settings;
   }
 
-  /** Opens servers and waits until the deadline; longer for those whose tools this thread already has. */
+  /** Connects servers and waits until the deadline; longer for servers this thread has used. */
   async ready({ view, state, caller: { signal } }: RunContext): Promise<void> {
     const { pool, settings } = this.#hub;
     const { startupDeadlineMs, searchWaitMs } = this.#settings.budgets;
@@ -31,9 +31,9 @@ export class AgentServers {
     await pool.settle(missing, searchWaitMs, "start", signal);
   }
 
-  /** Opens servers that a search or a call may mean, and waits for them. */
+  /** Connects servers for a search or a call, and waits at most `searchWaitMs`. */
   async load({ view, caller: { signal } }: RunContext, serverNames: readonly string[]): Promise<void> {
-    // A snapshot is enough to find the tools of a server; a call opens it.
+    // A snapshot is enough to find tools; a call connects the server.
     this.#hub.pool.open(serverNames.filter((serverName) => view.server(serverName) === undefined));
     await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
@@ -41,11 +41,10 @@ export class AgentServers {
   /**
    * The visible tool of a bound name.
    *
-   * @param mayBeOurs - Then all servers are waited for while it is unknown, so that a name can be told from an unknown one in
-   * a process that has just started.
+   * @param mayBeOurs - Waits for all servers while the name is unknown, for they may not be listed yet.
    */
   async lookUp(run: RunContext, name: string, mayBeOurs: boolean): Promise<ToolEntry | undefined> {
-    // Names made by the option `names` may lack our prefix.
+    // With the option `names`, bound names may lack our prefix.
     const isLikely = mayBeOurs || this.#settings.names !== "mcp";
     if (run.view.tool(name) === undefined && isLikely) await this.load(run, run.view.serverNames);
     return run.view.tool(name);

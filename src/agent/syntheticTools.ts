@@ -21,14 +21,14 @@ import type { RunContext, ToolCall } from "./runContext.js";
 import type { AgentServers } from "./servers.js";
 import { entryToExecute } from "./unknownTools.js";
 
-/** Our own tools: search, the resource tools, and the one that runs others. */
+/** Our own tools: search, the resource tools, and `execute_mcp_tool`. */
 export class SyntheticTools {
   readonly #hub: HubParts;
   readonly #servers: AgentServers;
   readonly #settings: ThreadSettings;
   readonly #bound: ReadonlyMap<string, McpTool>;
 
-  /** @param views - Of the agent: a tool that is called without its run sees what its configuration may see. */
+  /** @param views - A call outside of a route uses the view of its config. */
   constructor(hub: HubParts, servers: AgentServers, settings: ThreadSettings, views: Views) {
     this.#hub = hub;
     this.#servers = servers;
@@ -56,19 +56,19 @@ export class SyntheticTools {
     this.#bound = new Map([search, execute, ...resources].map((tool) => [tool.name, tool]));
   }
 
-  /** One of them as it is bound. Run outside of a route it promotes nothing, and nobody has approved anything. */
+  /** A tool as it is bound. Run outside of a route, it promotes nothing and has no approvals. */
   get(name: string): McpTool | undefined {
     return this.#bound.get(name);
   }
 
-  /** The search tool for a run. The artifact of its answer is `{ matches }`: bound names, best first. */
+  /** The search tool for a run; its artifact is `{ matches }`, bound names, best first. */
   searchFor(run: RunContext): McpTool {
     return this.#bound
       .get(SEARCH_TOOL_NAME)!
       .running((args, { toolCallId, config }) => this.#search(args, toolCallId, { ...run, caller: { ...run.caller, config } }));
   }
 
-  /** A resource tool for a run, whose calls are made for a caller. */
+  /** A resource tool for a run, whose calls use the caller. */
   resourcesFor(name: ResourceToolName, run: RunContext, caller: Caller): McpTool {
     return this.#bound
       .get(name)!

@@ -1,6 +1,6 @@
 import { SystemMessage } from "@langchain/core/messages";
 
-/** A system message with more text blocks at its end; a line is left free between each and the text before it. */
+/** Appends text blocks to a system message, with an empty line before each. */
 export function withBlocks(systemMessage: SystemMessage, texts: readonly string[]): SystemMessage {
   const written = texts.filter((text) => text !== "");
   if (written.length === 0) return systemMessage;

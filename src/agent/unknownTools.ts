@@ -5,13 +5,13 @@ import { oneLine } from "../text/clean.js";
 import type { RunContext, ToolCall } from "./runContext.js";
 import type { AgentServers } from "./servers.js";
 
-/** The text for the model about a raw name that is not bound: the bound names it may mean. */
+/** Tells the model which bound names a raw name may mean. */
 export function namesakesText(name: string, namesakes: readonly ToolEntry[]): string {
   const names = namesakes.slice(0, 10).map(({ boundName }) => boundName);
   return `There is no tool "${oneLine(name, 80)}". Use one of: ${names.join(", ")}.`;
 }
 
-/** The tool that a call of `execute_mcp_tool` means; text for the model when there is none. */
+/** The tool that a call of `execute_mcp_tool` means, or the text for the model if there is none. */
 export async function entryToExecute(
   call: ToolCall | undefined,
   run: RunContext,

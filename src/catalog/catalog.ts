@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerInfo } from "../connect/peer.js";
-import { diffTools, joinDiffs, type CatalogDiff } from "./changes.js";
+import { diffTools, type CatalogDiff } from "./changes.js";
 import { digest } from "../text/hash.js";
 import { boundName, longName, nameTool } from "./names.js";
 import { searchFields } from "./search/searchFields.js";
@@ -46,8 +46,6 @@ export interface CatalogUpdate {
 
 const USUAL_NAME = /^[A-Za-z0-9_.:/-]+$/;
 
-/** How many earlier listings of a server can be told apart from the present one tool by tool. */
-const MAX_HISTORY = 32;
 const MAX_FORMER = 1_000;
 
 /**
@@ -60,7 +58,8 @@ export class Catalog {
   readonly index = new SearchIndex();
   readonly #settings: HubSettings;
   readonly #servers = new Map<string, ServerCatalog>();
-  readonly #history = new Map<string, { readonly digest: string; readonly diff: CatalogDiff }[]>();
+  /** The last change of each server, with the digest of the list before it. */
+  readonly #lastChanges = new Map<string, { readonly digest: string; readonly diff: CatalogDiff }>();
   readonly #byBoundName = new Map<string, ToolEntry>();
   readonly #byToolName = new Map<string, Set<ToolEntry>>();
   readonly #byLeaf = new Map<string, Set<ToolEntry>>();
@@ -158,7 +157,7 @@ export class Catalog {
       }
     }
     const diff = diffTools(before?.tools ?? [], tools);
-    if (before !== undefined && diff !== undefined) this.#remember(serverName, before.digest, diff);
+    if (before !== undefined && diff !== undefined) this.#lastChanges.set(serverName, { digest: before.digest, diff });
     this.#servers.set(serverName, {
       serverName,
       version: (before?.version ?? 0) + (diff === undefined ? 0 : 1),
@@ -179,26 +178,10 @@ export class Catalog {
     return { diff, duplicates, dropped };
   }
 
-  /**
-   * What changed on a server since its listing had a digest.
-   *
-   * @returns `undefined` when that listing is not remembered: it was in another process, or too long ago.
-   */
+  /** The last change of a server; `undefined` unless it was made to the tool list with this digest. */
   diffSince(serverName: string, digestThen: string): CatalogDiff | undefined {
-    const history = this.#history.get(serverName) ?? [];
-    const from = history.findLastIndex((step) => step.digest === digestThen);
-    if (from < 0) return undefined;
-    return history
-      .slice(from)
-      .map((step) => step.diff)
-      .reduce(joinDiffs);
-  }
-
-  #remember(serverName: string, digestBefore: string, diff: CatalogDiff): void {
-    const history = this.#history.get(serverName) ?? [];
-    history.push({ digest: digestBefore, diff });
-    if (history.length > MAX_HISTORY) history.shift();
-    this.#history.set(serverName, history);
+    const last = this.#lastChanges.get(serverName);
+    return last?.digest === digestThen ? last.diff : undefined;
   }
 
   /** The entry of a tool: the one that is there when nothing about it changed. */
@@ -255,7 +238,7 @@ export class Catalog {
     if (!USUAL_NAME.test(entry.toolName)) this.#unusualNames.add(entry.toolName);
     const leaf = leafOf(entry.toolName);
     if (leaf !== entry.toolName) addTo(this.#byLeaf, leaf, entry);
-    this.index.add(entry.boundName, searchFields(entry, settings, snapshot), entry.serverName);
+    this.index.add(entry.boundName, searchFields(entry, settings, snapshot));
   }
 
   #drop(entry: ToolEntry): void {

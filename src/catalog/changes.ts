@@ -25,20 +25,3 @@ export function diffTools(before: readonly Hashed[], after: readonly Hashed[]): 
   const removed = [...old.keys()];
   return added.length + removed.length + changed.length === 0 ? undefined : { added, removed, changed };
 }
-
-/** Two diffs in a row as one: what was added and removed again is gone, what was removed and added again is changed. */
-export function joinDiffs(first: CatalogDiff, second: CatalogDiff): CatalogDiff {
-  const added = new Set(first.added);
-  const removed = new Set(first.removed);
-  const changed = new Set(first.changed);
-  for (const toolName of second.removed) {
-    changed.delete(toolName);
-    if (!added.delete(toolName)) removed.add(toolName);
-  }
-  for (const toolName of second.added) {
-    if (removed.delete(toolName)) changed.add(toolName);
-    else added.add(toolName);
-  }
-  for (const toolName of second.changed) if (!added.has(toolName)) changed.add(toolName);
-  return { added: [...added], removed: [...removed], changed: [...changed] };
-}

@@ -2,11 +2,8 @@ const MAX_WAIT_MS = 30_000;
 const JITTER_MS = 500;
 
 /**
- * Milliseconds to wait before the next attempt: doubling from `firstMs`, half a second more or less at random, at most
- * 30 s.
- *
- * @param number - Of the wait, from 1.
- * @param random - From 0 to 1.
+ * Milliseconds before the next attempt: doubles from `firstMs`, plus or minus at most 500 ms at random, at most 30 s.
+ * @param number - Number of the wait, from 1.
  * @example
  * [1, 2, 3].map((number) => backoffMs(number, 1_000, () => 0.5));
  * // → [1000, 2000, 4000]

@@ -7,14 +7,10 @@ import {
   type CircuitBreakerPolicy,
 } from "cockatiel";
 
-/** The result of an attempt, or its error and whether that says something against the server. */
+/** The result of an attempt, or its error and whether that counts as a failure of the server. */
 export type Outcome<Value> = { readonly value: Value } | { readonly error: unknown; readonly isFailure: boolean };
 
-/**
- * A circuit breaker: after some consecutive failures nothing is attempted for a while, then one attempt probes.
- *
- * The probe is always released: it lasts no longer than the attempt itself.
- */
+/** A circuit breaker: after some consecutive failures it refuses attempts for a while, then lets one probe through. */
 export class Breaker {
   readonly #failures: number;
   readonly #openMs: number;
@@ -27,16 +23,16 @@ export class Breaker {
     this.reset();
   }
 
-  /** When the next attempt may be made, in milliseconds since 1970; `undefined` while the breaker is not open. */
+  /** When the next attempt may be made, in milliseconds since 1970; `undefined` unless the breaker is open. */
   get openUntilMs(): number | undefined {
     return this.#policy.state === CircuitState.Open && Date.now() < this.#openUntilMs ? this.#openUntilMs : undefined;
   }
 
   /**
-   * Makes an attempt.
+   * Runs an attempt and returns its value.
    *
-   * @param openError - Makes the error that stands in for an attempt while the breaker is open.
-   * @throws that error, and the error of the outcome.
+   * @param openError - Makes the error that is thrown while the breaker is open.
+   * @throws that error, or the error of the outcome.
    */
   async execute<Value>(
     attempt: () => Promise<Outcome<Value>>,
@@ -49,7 +45,6 @@ export class Breaker {
     return outcome.value;
   }
 
-  /** Forgets all failures. */
   reset(): void {
     const policy = handleWhenResult((outcome) => (outcome as Partial<{ isFailure: boolean }>).isFailure === true);
     this.#policy = circuitBreaker(policy, { halfOpenAfter: this.#openMs, breaker: new ConsecutiveBreaker(this.#failures) });

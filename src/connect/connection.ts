@@ -12,28 +12,26 @@ import { maskValue } from "./maskValue.js";
 import type { Peer, RawResult, ServerInfo } from "./peer.js";
 import { Requests, type ServerRequest } from "./requests.js";
 
-/** The tools a server listed, raw, with what it said in the handshake. */
+/** A server's tool list, unparsed, and its handshake data. */
 export interface ToolList extends RawList {
   readonly instructions: string | undefined;
   readonly serverInfo: ServerInfo | undefined;
   readonly capabilities: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Events of a connection. */
 export interface ConnectionEvents {
   readonly onState: (state: State) => void;
-  /** The tools were listed. Says whether anything changed. */
+  /** Takes a tool list; true if anything changed. */
   readonly onListed: (list: ToolList) => boolean;
   readonly onRefreshFailed: (error: unknown) => void;
-  /** Prompts, resources or resource templates that were listed before have changed. */
+  /** Prompts, resources or resource templates changed since they were last listed. */
   readonly onListChanged: (key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (method: string, params: RawResult) => void;
 }
 
-/** Options of a connection. */
 export interface ConnectionOptions extends LifecycleOptions {
   readonly maxListPages: number;
-  /** Milliseconds after which a list is made again whose changes are not announced. */
+  /** Age in milliseconds at which a list without change notifications is listed again. */
   readonly listTtlMs: number;
   readonly breakerFailures: number;
   readonly breakerOpenMs: number;
@@ -41,9 +39,8 @@ export interface ConnectionOptions extends LifecycleOptions {
 
 /** One server's connection: its state, its requests, its lists. */
 export class Connection implements LifecycleEvents {
-  /** Lists besides tools. */
+  /** Prompts, resources and resource templates. */
   readonly lists: SideLists;
-  /** Which of the server's resources changed. */
   readonly subscriptions: Subscriptions;
   readonly #options: ConnectionOptions;
   readonly #events: ConnectionEvents;
@@ -65,77 +62,75 @@ export class Connection implements LifecycleEvents {
     this.subscriptions = new Subscriptions(this);
   }
 
-  /** Settings of the server. */
   get settings(): ServerSettings {
     return this.#options.settings;
   }
 
-  /** The one source of truth about this server, for status, search and calls. */
+  /** State of the server, for status, search and calls. */
   get state(): State {
     return this.#lifecycle.state;
   }
 
-  /** The peer that is open now. */
+  /** The open peer. */
   get current(): Peer | undefined {
     return this.#lifecycle.current;
   }
 
-  /** Removes secrets from a text about this server, also when its connection is gone. */
+  /** Masks secrets in a text about this server, also while it is disconnected. */
   get mask(): (text: string) => string {
     return this.#lifecycle.mask;
   }
 
-  /** Until when the circuit breaker refuses requests, in milliseconds since 1970. */
+  /** Time until which the circuit breaker refuses requests, in milliseconds since 1970. */
   get unavailableUntilMs(): number | undefined {
     return this.#breaker.openUntilMs;
   }
 
-  /** Milliseconds after which a list is made again whose changes are not announced. */
   get listTtlMs(): number {
     return this.#options.listTtlMs;
   }
 
-  /** Opens the connection; see {@link Lifecycle.connect}. */
+  /** See {@link Lifecycle.connect}. */
   connect(): Promise<void> {
     return this.#lifecycle.connect();
   }
 
-  /** Closes what is open and connects again; see {@link Lifecycle.reconnect}. */
+  /** See {@link Lifecycle.reconnect}. */
   reconnect(): Promise<void> {
     return this.#lifecycle.reconnect();
   }
 
-  /** A person has allowed the server. */
+  /** Connects after a person has allowed the server. */
   allowed(): void {
     this.#lifecycle.allowed();
   }
 
-  /** Ends the connection until {@link reconnect}, because it is not allowed any more. */
+  /** Ends a connection that is no longer allowed, until {@link reconnect}. */
   disable(error: McpMiddlewareError): void {
     this.#lifecycle.disable(error);
   }
 
-  /** Connects in the background when this server failed long enough ago. */
+  /** Connects in the background if this server failed long enough ago. */
   retryIfDue(): void {
     this.#lifecycle.retryIfDue();
   }
 
-  /** The peer, opened when it is not yet; see {@link Lifecycle.peer}. */
+  /** See {@link Lifecycle.peer}. */
   peer(): Promise<Peer> {
     return this.#lifecycle.peer();
   }
 
-  /** Sends a request; see {@link Requests.send}. */
+  /** See {@link Requests.send}. */
   send(request: ServerRequest): Promise<RawResult> {
     return this.#requests.send(request);
   }
 
-  /** Lists the tools again now, or joins the listing that is under way. The last good list stays. */
+  /** Lists the tools again now, or joins a running listing. A failure keeps the last list. */
   async refresh(): Promise<void> {
     await this.#tools.refresh();
   }
 
-  /** Lists the tools again in the background when they are old and the server announces no changes. */
+  /** Lists old tools again in the background, if the server announces no changes. */
   refreshIfOld(): void {
     const { current } = this;
     if (current === undefined || (current.announces("tools") && !this.#tools.isOutdated)) return;
@@ -145,7 +140,7 @@ export class Connection implements LifecycleEvents {
   /**
    * Ends the connection for good.
    *
-   * @param drainMs - How long requests in flight may go on; new ones are refused at once.
+   * @param drainMs - Milliseconds that requests in flight may take; new ones are refused at once.
    */
   async close(drainMs = 0): Promise<void> {
     await this.#requests.drain(drainMs);
@@ -154,7 +149,7 @@ export class Connection implements LifecycleEvents {
     await this.#lifecycle.close();
   }
 
-  /** Lists everything of a kind, page by page. */
+  /** Lists all pages of a kind. */
   async listPages(key: SideKey): Promise<RawList> {
     const { maxListPages } = this.#options;
     const list = await listPages(key, maxListPages, (method, params) =>
@@ -163,19 +158,20 @@ export class Connection implements LifecycleEvents {
     return this.current?.maskList?.(list) ?? list;
   }
 
-  /** @internal Takes the tools of a connection that was just opened. */
+  /** @internal Lists the tools of a connection that was just opened. */
   async onOpened(peer: Peer, signal: AbortSignal): Promise<void> {
     const list = await this.#listTools(peer, signal, false);
     signal.throwIfAborted();
     this.#events.onListed(list);
-    this.lists.expire();
-    this.subscriptions.expire();
   }
 
   /** @internal */
   onState(state: State): void {
     this.#events.onState(state);
-    if (state.kind !== "connected" || !this.#isAnnouncedEarly) return;
+    if (state.kind !== "connected") return;
+    this.lists.expire();
+    this.subscriptions.expire();
+    if (!this.#isAnnouncedEarly) return;
     this.#isAnnouncedEarly = false;
     this.#tools.announced();
   }
@@ -191,7 +187,7 @@ export class Connection implements LifecycleEvents {
     this.#events.onNotification(method, params);
   }
 
-  /** @internal Lists the tools again. Says whether anything changed. */
+  /** @internal Lists the tools again; true if anything changed. */
   async list(): Promise<boolean> {
     const { settings } = this.#options;
     const peer = await this.peer();
@@ -208,7 +204,7 @@ export class Connection implements LifecycleEvents {
     return this.state.kind === "connected" && this.#events.onListed(list);
   }
 
-  /** @internal Whether there is a connection to list on. */
+  /** @internal */
   canList(): boolean {
     return this.state.kind === "connected";
   }
@@ -223,7 +219,7 @@ export class Connection implements LifecycleEvents {
     this.#events.onListChanged(key, diff);
   }
 
-  /** @param isCounted - Whether failures count for the breaker: those of an opening do not. */
+  /** @param isCounted - Whether failures count for the breaker: not while connecting. */
   async #listTools(peer: Peer, signal: AbortSignal, isCounted: boolean): Promise<ToolList> {
     const { settings, maxListPages } = this.#options;
     const request = (method: string, params: RawResult): Promise<RawResult> => {

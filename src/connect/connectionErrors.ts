@@ -7,10 +7,10 @@ import { maskValue } from "./maskValue.js";
 import type { Peer } from "./peer.js";
 import type { ServerRequest } from "./requests.js";
 
-/* A server may say as much as it likes; nobody reads that much. */
+/* Bounds a server's error text. */
 const MAX_TEXT_CHARS = 10_000;
 
-/** The connection was there and is gone. */
+/** Error of a lost connection. */
 export function lostError(
   { serverName, reconnect }: ServerSettings,
   peer: Peer,
@@ -26,7 +26,7 @@ export function lostError(
   });
 }
 
-/** It was opened, and its tools could not be listed. */
+/** Error of a server that connected but did not list its tools. */
 export function listError(serverName: string, cause: unknown, peer: Peer | undefined): McpConnectionError {
   const mask = peer?.mask ?? ((text: string) => text);
   const why = peer?.endReason() ?? messageOf(cause);
@@ -34,7 +34,7 @@ export function listError(serverName: string, cause: unknown, peer: Peer | undef
   return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause: maskValue(cause, mask) });
 }
 
-/** Handshake and first list took too long. */
+/** Error of a handshake and tool list over `connectTimeoutMs`. */
 export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, attempt: number): McpConnectionError {
   return new McpConnectionError(
     "CONNECT_TIMEOUT",
@@ -43,7 +43,7 @@ export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, a
   );
 }
 
-/** The next attempt to reconnect is waited for. */
+/** Error of a request between two reconnect attempts. */
 export function reconnectingError(
   serverName: string,
   { error, attempt, nextAtMs }: Extract<State, { kind: "reconnecting" }>,
@@ -57,7 +57,7 @@ export function reconnectingError(
   );
 }
 
-/** It failed several times in a row and is left alone. */
+/** Error of a request while the circuit breaker is open. */
 export function openBreakerError(
   serverName: string,
   untilMs: number | undefined,
@@ -71,18 +71,18 @@ export function openBreakerError(
   );
 }
 
-/** Someone else reconnects it at this moment. */
+/** Error of a request while another caller reconnects the server. */
 export function reconnectedError(serverName: string): McpConnectionError {
   return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being reconnected. Try again.`, { serverName });
 }
 
-/** It was closed, or is not to be opened. */
+/** Error of a request to a disabled or closed server. */
 export function closedError(serverName: string, kind: "disabled" | "closed"): McpConnectionError {
   const why = kind === "disabled" ? 'is disabled ("enabled": false)' : "is closed: the hub was closed";
   return new McpConnectionError("CLOSED", `Server "${serverName}" ${why}.`, { serverName });
 }
 
-/** The error of a request that failed, for its caller. */
+/** Turns a failed request into the error for its caller. */
 export function requestError(
   cause: unknown,
   { subject, toolName, timeoutMs, maxTimeoutMs }: Pick<ServerRequest, "subject" | "toolName" | "timeoutMs" | "maxTimeoutMs">,

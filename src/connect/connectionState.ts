@@ -1,18 +1,18 @@
 import type { McpMiddlewareError } from "../errors.js";
 import type { Peer } from "./peer.js";
 
-/** An opening that is under way. */
+/** A connect that is under way. */
 export interface Opening {
   readonly abort: AbortController;
-  /** Settles when the server is connected, or given up. */
+  /** Settles when the server is connected or the connect has failed. */
   readonly done: Promise<void>;
 }
 
 /**
  * State of one connection; each kind carries only its own data.
  *
- * idle → connecting → connected → reconnecting → connected | failed; any → closed. `needs-auth` and `failed` are tried
- * again by use, `disabled` never; what a person has to allow becomes `disabled` with the reason.
+ * idle → connecting → connected → reconnecting → connected | failed; any → closed. Use of the hub retries `needs-auth` and
+ * `failed`, never `disabled`. A server that needs a person's consent is `disabled` with the reason.
  */
 export type State =
   | { readonly kind: "idle" }
@@ -20,13 +20,12 @@ export type State =
   | { readonly kind: "connected"; readonly peer: Peer; readonly connectedAtMs: number; readonly latencyMs: number }
   | ({
       readonly kind: "reconnecting";
-      /** Why the last connection or attempt ended. */
       readonly error: McpMiddlewareError;
-      /** Attempts that were begun. */
+      /** Attempts so far. */
       readonly attempt: number;
-      /** The attempt that is under way; `undefined` while the next one is waited for. */
+      /** The running attempt; `undefined` between attempts. */
       readonly trying: Promise<void> | undefined;
-      /** When the next attempt begins, while it is waited for. */
+      /** Time of the next attempt, in milliseconds since 1970; `undefined` while one runs. */
       readonly nextAtMs: number | undefined;
     } & Opening)
   | {
@@ -35,6 +34,6 @@ export type State =
       readonly failedAtMs: number;
       readonly attempts: number;
     }
-  /** With an error: a person has not allowed it, or not any more. */
+  /** The error is set when a person has not allowed the server. */
   | { readonly kind: "disabled"; readonly error?: McpMiddlewareError }
   | { readonly kind: "closed" };

@@ -18,44 +18,42 @@ import { classifyFailure, isConnectFailure, SESSION_UNKNOWN } from "./failures.j
 import type { OpenPeer, Peer, RawResult } from "./peer.js";
 import { reconnectSeries, type ReconnectStep } from "./reconnect.js";
 
-/** Told of what happens to a connection. */
 export interface LifecycleEvents {
   onState(state: State): void;
-  /** The server was reached: takes its tools. What it throws fails the attempt. */
+  /** Lists the tools of a new connection; an error fails the attempt. */
   onOpened(peer: Peer, signal: AbortSignal): Promise<void>;
   onNotification(method: string, params: RawResult): void;
 }
 
-/** How a connection is opened. */
 export interface LifecycleOptions {
   readonly settings: ServerSettings;
   readonly open: OpenPeer;
-  /** Runs connects, a limited number at a time. */
+  /** Limits concurrent connects. */
   readonly connectLimit: LimitFunction;
-  /** Milliseconds after which use of the hub tries a failed server again. */
+  /** Milliseconds after which use of the hub retries a failed server. */
   readonly retryFailedAfterMs: number;
-  /** Whether someone else opens and closes the connection: only they open it again. */
+  /** Whether someone else opens and closes the connection, so that only they reconnect it. */
   readonly isOwned: boolean;
-  /** Asks a person to allow the server, for as long as they need. Rejects with an {@link McpPolicyError}. */
+  /** Waits without limit until a person allows the server. Rejects with an {@link McpPolicyError}. */
   readonly admit?: ((signal: AbortSignal) => Promise<void>) | undefined;
-  /** From 0 to 1, for the jitter of waits. */
+  /** Random number from 0 to 1, for the jitter. */
   readonly random?: (() => number) | undefined;
 }
 
 /** Counts as healthy after this uptime, even without a successful request. */
 const STEADY_MS = 30_000;
-/** Milliseconds for the answer to a ping, by which a connection is checked that may be gone. */
+/** Milliseconds for the answer to a ping that checks a suspect connection. */
 const PING_MS = 5_000;
-/** Milliseconds between two checks because of errors that come beside the requests. */
+/** Milliseconds between two checks caused by errors outside of requests. */
 const TROUBLE_PAUSE_MS = 5_000;
-/** How often a caller waits for a peer while others reconnect the server. */
+/** How often a caller waits again because others reconnect the server. */
 const MAX_LOOKS = 5;
 
-/** The state of one connection: opened once for all who ask at the same time, checked, reconnected, closed. */
+/** State of one connection: connects once for all concurrent callers, checks, reconnects, closes. */
 export class Lifecycle {
-  /** Whether the present peer has answered any request. */
+  /** Whether the current peer has answered a request. */
   hasAnswered = false;
-  /** Removes secrets from a text about this server, also when its peer is gone. */
+  /** Masks secrets in a text about this server, also while it is disconnected. */
   mask: (text: string) => string = (text) => text;
   readonly #options: LifecycleOptions;
   readonly #breaker: Breaker;
@@ -65,7 +63,7 @@ export class Lifecycle {
   #barrenLosses = 0;
   #checking: Promise<void> | undefined;
   #troubledAtMs = 0;
-  /** Peers that are being closed; the connection is closed when they are. */
+  /** Peers that are closing; `close()` waits for them. */
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: LifecycleOptions, breaker: Breaker, events: LifecycleEvents) {
@@ -75,28 +73,28 @@ export class Lifecycle {
     this.#state = options.settings.enabled ? { kind: "idle" } : { kind: "disabled" };
   }
 
-  /** The one source of truth about this server, for status, search and calls. */
+  /** State of the server, for status, search and calls. */
   get state(): State {
     const state = this.#state;
     if (state.kind === "connected" && state.peer.endReason() !== undefined) this.lose(state.peer);
     return this.#state;
   }
 
-  /** The peer that is open now. */
+  /** The open peer. */
   get current(): Peer | undefined {
     const { state } = this;
     return state.kind === "connected" ? state.peer : undefined;
   }
 
-  /** The check of a connection that is under way. */
+  /** The running check of the connection. */
   get checking(): Promise<void> | undefined {
     return this.#checking;
   }
 
   /**
-   * The peer, opened when it is not yet; a reconnect attempt that is under way is waited for.
+   * The peer; connects if need be, and waits for a running attempt.
    *
-   * @throws {McpMiddlewareError} when the server is failed, waits for the next attempt, is disabled or closed.
+   * @throws {McpMiddlewareError} when the server is failed, between two attempts, disabled or closed.
    */
   async peer(): Promise<Peer> {
     // A concurrent reconnect restarts the wait.
@@ -112,9 +110,9 @@ export class Lifecycle {
   }
 
   /**
-   * Opens the connection, or joins the opening that is under way.
+   * Connects, or joins a running connect.
    *
-   * @throws {McpMiddlewareError} with the reason when it cannot be opened.
+   * @throws {McpMiddlewareError} with the reason of a failure.
    */
   async connect(): Promise<void> {
     const { state } = this;
@@ -124,7 +122,7 @@ export class Lifecycle {
     const attempt = state.kind === "idle" ? 1 : state.attempts + 1;
     const abort = new AbortController();
     const { admit, connectLimit } = this.#options;
-    // Not through the breaker: a failed server is tried again rarely enough.
+    // Not through the breaker: a failed server is retried rarely enough.
     const open = (): Promise<void> => connectLimit(() => this.#attempt(attempt, abort.signal));
     const done = admit === undefined ? open() : rejectOnAbort(admit(abort.signal), abort.signal).then(open);
     this.#become({ kind: "connecting", attempt, abort, done });
@@ -132,13 +130,13 @@ export class Lifecycle {
     return done;
   }
 
-  /** Closes what is open and connects, at once and whatever happened before. */
+  /** Closes the connection and connects at once, whatever the state. */
   async reconnect(): Promise<void> {
     const { state } = this;
     this.#breaker.reset();
     this.#barrenLosses = 0;
     if (state.kind === "connecting" || state.kind === "reconnecting") {
-      // At once: the opening that is under way may hang.
+      // Before the abort: the running connect may hang.
       this.#become({ kind: "idle" });
       state.abort.abort(reconnectedError(this.#options.settings.serverName));
     } else if (state.kind === "connected") {
@@ -150,14 +148,14 @@ export class Lifecycle {
     await this.connect();
   }
 
-  /** A person has allowed the server: opens it in the background when only that was missing. */
+  /** Connects in the background once a person has allowed the server, if only that was missing. */
   allowed(): void {
     if (this.#state.kind !== "disabled" || this.#state.error === undefined) return;
     this.#become({ kind: "idle" });
     this.connect().catch(() => undefined);
   }
 
-  /** Ends the connection until {@link reconnect}, because it is not allowed any more. */
+  /** Ends a connection that is no longer allowed, until {@link reconnect}. */
   disable(error: McpMiddlewareError): void {
     const state = this.#state;
     if (state.kind === "closed" || (state.kind === "disabled" && state.error === undefined)) return;
@@ -166,15 +164,15 @@ export class Lifecycle {
     else if (state.kind === "connecting" || state.kind === "reconnecting") state.abort.abort(error);
   }
 
-  /** Connects in the background when this server failed long enough ago. */
+  /** Connects in the background if this server failed long enough ago. */
   retryIfDue(): void {
     if (this.#isDue(this.state)) this.connect().catch(() => undefined);
   }
 
   /**
-   * A connection is lost: reconnects where that is wanted, fails otherwise.
+   * Handles a lost connection: reconnects if `reconnect` is on, fails otherwise.
    *
-   * @param answers - Settles when the requests in flight have their answers, where the server still responds.
+   * @param answers - Settles when the requests in flight are answered, if the server still responds.
    */
   lose(peer: Peer, reason?: string, answers?: Promise<unknown>): void {
     const state = this.#state;
@@ -183,20 +181,20 @@ export class Lifecycle {
     const error = lostError(settings, peer, reason, isOwned);
     const isSteady = this.hasAnswered || Date.now() - state.connectedAtMs >= STEADY_MS;
     this.#barrenLosses = isSteady ? 0 : this.#barrenLosses + 1;
-    // The state first: closing the peer reports its end.
+    // State first: closing the peer reports its end.
     if (settings.reconnect === undefined) this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
     else this.#reconnect(error, settings.reconnect);
     void this.#close(peer, answers);
   }
 
-  /** The server takes our credentials no more. */
+  /** Handles credentials that the server no longer accepts. */
   refuse(peer: Peer, error: McpAuthRequiredError, answers: Promise<unknown>): void {
     if (this.current !== peer) return;
     this.#become({ kind: "needs-auth", error, failedAtMs: Date.now(), attempts: 0 });
     void this.#close(peer, answers);
   }
 
-  /** Pings a server that may be gone, once at a time; without an answer the connection is lost. */
+  /** Pings a suspect connection, one ping at a time; without an answer it is lost. */
   check(peer: Peer, cause: unknown): void {
     if (this.#checking !== undefined || this.current !== peer) return;
     const timeoutMs = Math.min(PING_MS, this.#options.settings.requestTimeoutMs);
@@ -228,7 +226,7 @@ export class Lifecycle {
     await Promise.all(this.#closing);
   }
 
-  /** The error of a request that has no peer. */
+  /** The error of a request without a peer. */
   unavailable(): McpMiddlewareError {
     const state = this.#state;
     const { serverName } = this.#options.settings;
@@ -242,19 +240,19 @@ export class Lifecycle {
     return reconnectedError(serverName);
   }
 
-  /** Closes a peer; `close()` waits for it. */
+  /** Closes a peer once the requests in flight are answered. */
   #close(peer: Peer, answers: Promise<unknown> = Promise.resolve()): Promise<void> {
     const closing = answers.then(() => peer.close()).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
     return closing;
   }
 
-  /** A connection of an owner's that has ended: only the owner opens it again. */
+  /** True for a lost connection that only its owner may reconnect. */
   #isLeftToOwner(state: State): boolean {
     return this.#options.isOwned && state.kind === "failed" && state.error.code === "SESSION_LOST";
   }
 
-  /** Use tries a failed server again; one that was running and ended only when it may be reconnected. */
+  /** True when use of the hub may retry this failed server; a lost connection only if `reconnect` is on. */
   #isDue(state: State): boolean {
     const { isOwned, settings, retryFailedAfterMs } = this.#options;
     if (state.kind !== "failed" || isOwned || McpConfigError.isInstance(state.error)) return false;
@@ -262,7 +260,7 @@ export class Lifecycle {
     return Date.now() - state.failedAtMs >= retryFailedAfterMs;
   }
 
-  /** One attempt: opened and listed within `connectTimeoutMs`, or nothing left behind. */
+  /** Makes one attempt: connects and lists within `connectTimeoutMs`, or leaves nothing behind. */
   async #attempt(attempt: number, outer: AbortSignal): Promise<void> {
     const { settings, open } = this.#options;
     const startedAt = performance.now();
@@ -282,22 +280,23 @@ export class Lifecycle {
       this.hasAnswered = false;
       this.#become({ kind: "connected", peer, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
     } catch (cause) {
+      const error = McpMiddlewareError.isInstance(cause) ? cause : listError(settings.serverName, cause, peer);
       if (peer !== undefined) await this.#close(peer);
-      throw McpMiddlewareError.isInstance(cause) ? cause : listError(settings.serverName, cause, peer);
+      throw error;
     } finally {
       clearTimeout(timer);
       unlink();
     }
   }
 
-  /** Something went wrong beside the requests: checks the connection, now and then. */
+  /** Checks the connection after an error outside of requests, at most every {@link TROUBLE_PAUSE_MS}. */
   #trouble(peer: Peer, error: Error): void {
     if (Date.now() - this.#troubledAtMs < TROUBLE_PAUSE_MS) return;
     this.#troubledAtMs = Date.now();
     this.check(peer, error);
   }
 
-  /** Attempts with growing waits; the whole series counts once for the breaker. */
+  /** Reconnects with growing waits; the whole series counts once for the breaker. */
   #reconnect(lost: McpMiddlewareError, settings: ReconnectSettings): void {
     const { connectLimit, random } = this.#options;
     const abort = new AbortController();
@@ -329,7 +328,7 @@ export class Lifecycle {
         (error: unknown) => ({ error, isFailure: isConnectFailure(error) }),
       );
     const { serverName } = this.#options.settings;
-    // Begun after this function, so that the state is there before the first attempt.
+    // Deferred: the state is set before the first attempt.
     const done = Promise.resolve().then(() =>
       this.#breaker.execute(attempts, (untilMs) => openBreakerError(serverName, untilMs)),
     );
@@ -341,7 +340,7 @@ export class Lifecycle {
     });
   }
 
-  /** An opening ended without success. */
+  /** Sets the state after a failed connect. */
   #fail(abort: AbortController, error: McpMiddlewareError, attempts: number): void {
     const state = this.#state;
     if ((state.kind !== "connecting" && state.kind !== "reconnecting") || state.abort !== abort) return;
@@ -358,7 +357,7 @@ export class Lifecycle {
   }
 }
 
-/** True for what no further attempt changes, only a person. */
+/** True for errors that only a person can resolve. */
 function needsPerson({ code }: McpMiddlewareError): boolean {
   return code === "CONSENT_REQUIRED" || code === "CONSENT_REFUSED";
 }

@@ -9,40 +9,38 @@ import type { State } from "./connectionState.js";
 import type { OpenPeer } from "./peer.js";
 import type { ListDiff, SideKey } from "./lists/sideLists.js";
 
-/** What `connect()` of a hub achieved. */
+/** Result of `hub.connect()`. */
 export interface ConnectReport {
-  /** Names of the servers that are connected now. */
+  /** Names of the connected servers. */
   readonly connected: readonly string[];
-  /** The servers that are not, each with its error. */
+  /** Servers that are not connected, each with its error. */
   readonly failed: readonly { readonly serverName: string; readonly error: McpMiddlewareError }[];
 }
 
-/** What a pool tells its hub, by server. */
 export interface PoolEvents {
   readonly onState: (serverName: string, state: State) => void;
-  /** Says whether anything changed. */
+  /** True if anything changed. */
   readonly onListed: (settings: ServerSettings, listing: ToolList) => boolean;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
   readonly onListChanged: (serverName: string, key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;
 }
 
-/** What a pool is made of. */
 export interface PoolParts {
   readonly settings: HubSettings;
   readonly open: (settings: ServerSettings) => OpenPeer;
-  /** Asks whoever has to allow a server before it is opened. */
+  /** Asks a person to allow a server before it is opened. */
   readonly admit?: ((settings: ServerSettings) => ((signal: AbortSignal) => Promise<void>) | undefined) | undefined;
-  /** Whether the connections belong to a wrapped client: only its owner opens lost ones again. */
+  /** Whether the connections belong to a wrapped client, so that only its owner reconnects them. */
   readonly isWrapped: boolean;
   readonly events: PoolEvents;
 }
 
-/** The connections of a hub, one for each server: opened a limited number at a time, waited for, closed together. */
+/** The connections of a hub, one per server, with a limit on concurrent connects. */
 export class ConnectionPool {
   readonly #parts: PoolParts;
   readonly #connections: ReadonlyMap<string, Connection>;
-  /** When each server's first connect was begun. */
+  /** When each server's first connect began. */
   readonly #startedAt = new Map<string, number>();
 
   constructor(parts: PoolParts) {
@@ -77,7 +75,7 @@ export class ConnectionPool {
     );
   }
 
-  /** The connections by server name, in the order of the configuration. */
+  /** Connections by server name, in the order of the configuration. */
   get connections(): ReadonlyMap<string, Connection> {
     return this.#connections;
   }
@@ -90,21 +88,21 @@ export class ConnectionPool {
     throw new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
   }
 
-  /** Opens a server, or joins the opening that is under way. */
+  /** Connects a server, or joins a running connect. */
   start(serverName: string): Promise<void> {
     if (!this.#startedAt.has(serverName)) this.#startedAt.set(serverName, performance.now());
     return this.connection(serverName).connect();
   }
 
   /**
-   * Opens servers and waits until each is connected or failed; disabled ones are left out.
+   * Connects servers and waits until each is connected or failed; skips disabled ones.
    *
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   async startAll(serverNames: readonly string[]): Promise<ConnectReport> {
     const enabled = serverNames.filter((serverName) => {
       const { state } = this.connection(serverName);
-      // One that a person has not allowed is reported.
+      // Those that need a person's consent are reported.
       return state.kind !== "disabled" || state.error !== undefined;
     });
     const results = await Promise.allSettled(enabled.map((serverName) => this.start(serverName)));
@@ -118,14 +116,14 @@ export class ConnectionPool {
     return { connected, failed };
   }
 
-  /** Opens servers that are still idle, in the background. */
+  /** Connects idle servers in the background. */
   open(serverNames: readonly string[]): void {
     for (const serverName of serverNames) {
       if (this.connection(serverName).state.kind === "idle") this.start(serverName).catch(() => undefined);
     }
   }
 
-  /** Keeps servers in use: opens idle ones (unless `startup` is `"lazy"`), tries failed ones again, lists old ones anew. */
+  /** Keeps servers in use: connects idle ones (unless `startup` is `"lazy"`), retries failed ones, refreshes old tool lists. */
   use(serverNames: readonly string[]): void {
     const { startup } = this.#parts.settings;
     if (startup !== "lazy") this.open(serverNames);
@@ -138,9 +136,9 @@ export class ConnectionPool {
   }
 
   /**
-   * Waits until no server is connecting any more, or for the time given.
+   * Waits until no server is connecting, at most `waitMs`.
    *
-   * @param since - `"start"`: the time counts from when each server's first connect was begun.
+   * @param since - `"start"`: the time counts from each server's first connect.
    * @throws the abort reason when the signal aborts.
    */
   async settle(serverNames: readonly string[], waitMs: number, since: "now" | "start", signal?: AbortSignal): Promise<void> {
@@ -156,7 +154,7 @@ export class ConnectionPool {
     signal?.throwIfAborted();
   }
 
-  /** Closes all, within `closeTimeoutMs` after requests under way had `drainMs` to end. */
+  /** Closes all connections: requests in flight get `drainMs`, then closing takes at most `closeTimeoutMs`. */
   async close(drainMs = 0): Promise<void> {
     const closing = [...this.#connections.values()].map((connection) => connection.close(drainMs));
     await settleWithin(Promise.allSettled(closing), drainMs + this.#parts.settings.budgets.closeTimeoutMs);

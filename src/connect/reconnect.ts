@@ -3,31 +3,30 @@ import { McpAuthRequiredError, McpConfigError, McpPolicyError, type McpMiddlewar
 import { sleep } from "../text/abort.js";
 import { backoffMs } from "./backoff.js";
 
-/** A step of a series: an attempt was begun, or the next one is waited for. */
+/** Progress of a series: an attempt began, or the wait for the next one. */
 export type ReconnectStep =
   | { readonly kind: "trying"; readonly attempt: number; readonly trying: Promise<void> }
   | { readonly kind: "waiting"; readonly attempt: number; readonly waitMs: number; readonly error: McpMiddlewareError };
 
-/** A series of attempts to connect again. */
 export interface ReconnectSeries extends ReconnectSettings {
   /** Why the connection was lost. */
   readonly lost: McpMiddlewareError;
-  /** Consecutive connections before this one that ended without a successful request: waits go on from there. */
+  /** Consecutive connections that ended without a successful request: the waits go on from there. */
   readonly barrenLosses: number;
   readonly signal: AbortSignal;
-  /** One attempt. Rejects with an {@link McpMiddlewareError}. */
+  /** Makes one attempt. Rejects with an {@link McpMiddlewareError}. */
   readonly attempt: (attempt: number) => Promise<void>;
   readonly onStep: (step: ReconnectStep) => void;
-  /** From 0 to 1, for the jitter of waits. */
+  /** Random number from 0 to 1, for the jitter. */
   readonly random?: (() => number) | undefined;
 }
 
 /**
- * Attempts to connect again: the first at once, the next ones after growing waits.
+ * Reconnects: the first attempt at once, the next ones after growing waits.
  *
- * A server that ends each connection at once is not reconnected without end: its waits keep growing.
+ * Waits keep growing for a server that ends each connection at once.
  *
- * @throws {McpMiddlewareError} the error of the last attempt, and the abort reason when the signal aborts.
+ * @throws {McpMiddlewareError} the error of the last attempt; the abort reason when the signal aborts.
  */
 export async function reconnectSeries(series: ReconnectSeries): Promise<void> {
   const { lost, waits, delayMs, signal, onStep, random } = series;
@@ -54,7 +53,7 @@ export async function reconnectSeries(series: ReconnectSeries): Promise<void> {
   throw error;
 }
 
-/** A wrong configuration, refused credentials and refused URLs stay the same. */
+/** A wrong configuration, refused credentials and refused URLs do not change by a retry. */
 function isWorthRetrying(error: unknown): boolean {
   return ![McpConfigError, McpAuthRequiredError, McpPolicyError].some((kind) => kind.isInstance(error));
 }

@@ -9,28 +9,26 @@ import { classifyFailure, mayRepeat, SESSION_UNKNOWN } from "./failures.js";
 import type { Lifecycle } from "./lifecycle.js";
 import type { Peer, PeerRequest, RawResult } from "./peer.js";
 
-/** A request as the gate makes it. */
 export interface ServerRequest extends Omit<PeerRequest, "timeoutMs"> {
-  /** What was wanted, for errors: `the call of "search"`. */
+  /** The request in words, for errors: `the call of "search"`. */
   readonly subject: string;
-  /** The server's own name of the tool that is called. */
   readonly toolName?: string | undefined;
-  /** Milliseconds the server may stay silent. Default: `requestTimeoutMs` of the server. */
+  /** Milliseconds without an answer. Default: `requestTimeoutMs` of the server. */
   readonly timeoutMs?: number | undefined;
-  /** Whether it may run twice. */
+  /** Whether it is safe to run twice. */
   readonly isRepeatable: boolean;
-  /** Runs when the request is about to be sent, after all waiting. What it throws is thrown, and nothing is sent. */
+  /** Runs right before the request is sent; an error that it throws cancels the request. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
-/** Milliseconds for answers that are still due from a server that has lost the session. */
+/** Milliseconds to wait for outstanding answers of a server that has lost the session. */
 const ANSWER_MS = 1_000;
 
 /**
- * The requests to one server: limit → open peer → breaker → send, then what a failure says about the connection.
+ * Sends the requests to one server: limit → open peer → breaker → send → judge the failure.
  *
- * A request that a lost session answered is sent once more on a new connection; one whose connection broke only when it is
- * repeatable; one that timed out never.
+ * Sends a request again on a new connection if the session was lost; if the connection broke, only a repeatable one; after a
+ * timeout never.
  */
 export class Requests {
   readonly #settings: ServerSettings;
@@ -38,7 +36,6 @@ export class Requests {
   readonly #breaker: Breaker;
   readonly #limit: LimitFunction;
   readonly #running = new Set<Promise<unknown>>();
-  /** Requests in flight, by peer. */
   readonly #sent = new Map<Peer, Set<Promise<unknown>>>();
   #isDraining = false;
 
@@ -50,9 +47,9 @@ export class Requests {
   }
 
   /**
-   * Sends a request, at most `maxConcurrentCalls` at the same time. Credentials are masked in the result.
+   * Sends a request, at most `maxConcurrentCalls` at a time. Credentials are masked in the result.
    *
-   * @throws {McpMiddlewareError} when it was not answered, the abort reason when its signal aborts.
+   * @throws {McpMiddlewareError} when it fails; the abort reason when its signal aborts.
    */
   async send(request: ServerRequest): Promise<RawResult> {
     if (this.#isDraining) throw closedError(this.#settings.serverName, "closed");
@@ -63,7 +60,7 @@ export class Requests {
     return rejectOnAbort(turn, request.signal);
   }
 
-  /** Sends a request on an open peer, through the breaker, without waiting for a turn. */
+  /** Sends a request on an open peer through the breaker, without the concurrency limit. */
   async sendOn(peer: Peer, request: ServerRequest): Promise<RawResult> {
     const { signal } = request;
     const { serverName, requestTimeoutMs } = this.#settings;
@@ -71,7 +68,7 @@ export class Requests {
       try {
         return { value: await this.#track(peer, peer.request({ ...request, timeoutMs: request.timeoutMs ?? requestTimeoutMs })) };
       } catch (error) {
-        // A request that its caller gave up says nothing about the server.
+        // A cancelled request says nothing about the server.
         return { error, isFailure: signal?.aborted !== true && this.#isFailure(error, peer) };
       }
     };
@@ -85,7 +82,7 @@ export class Requests {
     }
   }
 
-  /** Refuses new requests from now on, and waits at most `limitMs` for those in flight. */
+  /** Refuses new requests, and waits at most `limitMs` for those in flight. */
   async drain(limitMs: number): Promise<void> {
     this.#isDraining = true;
     if (limitMs > 0 && this.#running.size > 0) await settleWithin(Promise.allSettled(this.#running), limitMs);
@@ -95,32 +92,40 @@ export class Requests {
     const { signal } = request;
     signal?.throwIfAborted();
     const peer = await this.#peer(signal);
+    const first = await this.#attempt(peer, request);
+    if ("result" in first) return first.result;
+    const next = mayRepeat(classifyFailure(first.cause, peer), request.isRepeatable) ? await this.#nextPeer(signal) : undefined;
+    if (next === undefined) throw requestError(first.cause, request, this.#settings, peer);
+    const second = await this.#attempt(next, request);
+    if ("result" in second) return second.result;
+    throw requestError(second.cause, request, this.#settings, next);
+  }
+
+  /** Sends once. @throws whatever `beforeSend` throws, and the abort reason. */
+  async #attempt(peer: Peer, request: ServerRequest): Promise<{ readonly result: RawResult } | { readonly cause: unknown }> {
     request.beforeSend?.();
-    let failed = peer;
     try {
-      return await this.sendOn(peer, request).catch(async (cause: unknown) => {
-        if (signal?.aborted === true || !mayRepeat(classifyFailure(cause, peer), request.isRepeatable)) throw cause;
-        await rejectOnAbort(this.#lifecycle.checking ?? Promise.resolve(), signal);
-        const next = await this.#peer(signal).catch(() => undefined);
-        if (next === undefined) throw cause;
-        failed = next;
-        return this.sendOn(next, request);
-      });
+      return { result: await this.sendOn(peer, request) };
     } catch (cause) {
-      signal?.throwIfAborted();
-      throw requestError(cause, request, this.#settings, failed);
+      request.signal?.throwIfAborted();
+      return { cause };
     }
   }
 
-  /** Taken when it is the request's turn: the server may have been reconnected while it waited. */
+  /** The peer after a break: a check that is under way is waited for. */
+  async #nextPeer(signal: AbortSignal | undefined): Promise<Peer | undefined> {
+    await rejectOnAbort(this.#lifecycle.checking ?? Promise.resolve(), signal);
+    return this.#peer(signal).catch(() => undefined);
+  }
+
+  /** The peer at the time the request is sent: the server may have reconnected while it waited. */
   #peer(signal: AbortSignal | undefined): Promise<Peer> {
     const { current } = this.#lifecycle;
     return current === undefined ? rejectOnAbort(this.#lifecycle.peer(), signal) : Promise.resolve(current);
   }
 
   /**
-   * Whether a failed request counts for the breaker. One break counts once, however many requests it ends, and a lost
-   * session not at all: the series that reconnects does.
+   * Whether a failed request counts for the breaker. One break counts once for all its requests; a lost session does not count.
    */
   #isFailure(error: unknown, peer: Peer): boolean {
     const failure = classifyFailure(error, peer);
@@ -129,7 +134,7 @@ export class Requests {
     return failure === "transport" && checking === undefined && current === peer && peer.endReason() === undefined;
   }
 
-  /** Tells the connection what a failure says about it. */
+  /** Passes a failure on to the lifecycle. */
   #judge(error: unknown, peer: Peer): void {
     if (McpAuthRequiredError.isInstance(error)) this.#lifecycle.refuse(peer, error, this.#answers(peer));
     switch (classifyFailure(error, peer)) {
@@ -151,7 +156,7 @@ export class Requests {
     }
   }
 
-  /** Settles when the requests in flight have their answers, where the server still responds. */
+  /** Settles when the requests in flight are answered, at the latest after {@link ANSWER_MS}. */
   #answers(peer: Peer): Promise<unknown> {
     const sent = this.#sent.get(peer);
     return sent === undefined || this.#isDraining ? Promise.resolve() : settleWithin(Promise.allSettled(sent), ANSWER_MS);

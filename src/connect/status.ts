@@ -7,21 +7,20 @@ export interface ServerStatus {
   readonly serverName: string;
   readonly state: ConnectionState;
   readonly transport: TransportSettings["kind"] | "wrapped";
-  /** Number of its offered tools, when they are known. */
+  /** Number of offered tools, once they are listed. */
   readonly tools?: number;
-  /** Why it is `failed`, `needs-auth` or `reconnecting`. */
+  /** Why it is `failed`, `needs-auth`, `reconnecting` or `disabled`. */
   readonly error?: string;
-  /** Attempts so far, of `reconnecting`. */
+  /** Attempts so far, while `reconnecting`. */
   readonly attempt?: number;
-  /** When the next attempt is made, of `reconnecting`, as an ISO date. */
+  /** ISO date of the next attempt, while `reconnecting`. */
   readonly nextAttemptAt?: string;
-  /** Until when it is left alone after several failures in a row, as an ISO date. */
+  /** ISO date until which the circuit breaker refuses requests. */
   readonly unavailableUntil?: string;
-  /** When it was connected or failed, as an ISO date. */
+  /** ISO date at which it connected or failed. */
   readonly since?: string;
 }
 
-/** The public status of a server. */
 export function statusOf(
   {
     settings: { serverName, transport },

@@ -13,14 +13,13 @@ import { writtenBy, type TurnOutcome } from "../input/turnInput.js";
 import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 
 /**
- * Gives a `createAgent` agent the tools of MCP servers by progressive agent.
+ * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
  *
- * The agent sees a short listing at the end of its system prompt and `search_mcp_tools`; what it finds is bound from
- * the next model call on and stays bound in that thread, kept in graph state. Failures of tools and servers reach the
- * model as messages and never end the run.
+ * The agent sees a short listing in its system prompt and `search_mcp_tools`; tools it finds are bound from the next model call
+ * on, in that thread. Failures reach the model as messages and never end the run.
  *
- * Place it last in the list of middleware, or at least after those that write the system prompt or add tools of their
- * own: the listing is then the last block of the prompt, and their tools are never taken for ours.
+ * Place it last, at least after middleware that writes the system prompt or adds tools: the listing is then the last block, and
+ * their tools are never taken for ours.
  *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped (`McpHub.wrap`) and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
@@ -57,7 +56,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
         tools: [...request.tools, ...plan.tools, ...plan.providerTools],
         systemMessage: withBlocks(request.systemMessage, [plan.listing, ...plan.resources]),
       });
-      // A structured response is no AIMessage; a Command in its place would lose it.
+      // A structured response is no AIMessage; a Command would drop it.
       if (!AIMessage.isInstance(answer)) return answer;
       return withUpdate(answer, { ...plan.update, ...(await agent.review(run, answer, plan)) });
     },
@@ -88,7 +87,7 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
       }
     },
   });
-  // Each hook is a node of the graph; without a policy nobody is ever asked.
+  // Each hook is a graph node; without a policy nobody is asked.
   if (!agent.canAsk) {
     delete middleware.afterModel;
     delete middleware.beforeModel;
@@ -96,13 +95,13 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
   return middleware;
 }
 
-/** The outcome of typed input, as a hook returns it: a person who has been answered needs no model. */
+/** A turn's outcome as a hook result: ends the run if the person was answered. */
 function toHookResult(turn: TurnOutcome | undefined) {
   if (turn === undefined) return undefined;
   return { ...writtenBy(turn), ...(turn.isAnswered ? { jumpTo: "end" as const } : {}) };
 }
 
-/** LangChain's answer to a call of a tool that nobody has: nothing ran. */
+/** True for LangChain's answer to a call of an unknown tool: nothing ran. */
 function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boolean {
   return (
     ToolMessage.isInstance(answer) && answer.status === "error" && answer.text.startsWith(`Error: ${name} is not a valid tool`)

@@ -27,23 +27,23 @@ import { hubOf, type McpHub } from "../hub/mcpHub.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../agent/modelRequest.js";
 import { EMPTY_ACTIVATION, mergeActivation, type McpStateUpdate, type McpThreadState } from "../state.js";
 
-/** Options of {@link createMcpSession}: those of an agent, and what the conversation is made of. */
+/** Options of {@link createMcpSession}. */
 export interface McpSessionOptions extends McpAgentOptions {
-  /** Tools of your own. They win over MCP tools of the same name. */
+  /** Your own tools. They win over MCP tools of the same name. */
   readonly ownTools?: readonly StructuredToolInterface[];
-  /** Stands before the listing in the system message. */
+  /** Precedes the listing in the system message. */
   readonly systemPrompt?: string | SystemMessage;
-  /** What policy, scopes and workspaces are decided for. Default: nobody in particular. */
+  /** Context for policy, scopes and workspaces. Default: empty. */
   readonly context?: McpRunContext;
-  /** State of an earlier session, as `session.state` gave it. Default: a new conversation. */
+  /** `session.state` of an earlier session. Default: a new conversation. */
   readonly state?: McpThreadState;
 }
 
-/** What a turn begins with. */
+/** Result of `session.begin()`. */
 export interface McpTurn {
-  /** The messages to go on with, each with an id. */
+  /** The messages to continue with, each with an id. */
   readonly messages: BaseMessage[];
-  /** Set when the person has been answered, by a command's usage for example: the model has nothing to do. */
+  /** Set when the person was answered without the model, by a command's usage for example. */
   readonly answer: AIMessage | undefined;
 }
 
@@ -51,10 +51,10 @@ export interface McpTurn {
 export type McpSessionInput = string | BaseLanguageModelInput;
 
 /**
- * One conversation of a LangChain chain that calls tools, without a graph.
+ * One conversation of a LangChain chain that calls tools, without a graph. Run one turn at a time.
  *
- * You keep the messages; the session keeps the rest (`state`, JSON). Nobody can be asked by an interrupt here: the option
- * `onAsk` answers, and without it what has to be asked is refused. One turn at a time.
+ * You keep the messages; the session keeps the rest (`state`). There are no interrupts: `onAsk` asks a person, and without it
+ * calls that need approval are refused.
  */
 export class McpSession {
   readonly #agent: McpAgent;
@@ -62,7 +62,7 @@ export class McpSession {
   readonly #systemPrompt: string | SystemMessage | undefined;
   readonly #context: McpRunContext | undefined;
   #state: McpThreadState;
-  /** The last request, until its answer was looked at. */
+  /** The last request, until its answer is reviewed. */
   #request: ModelRequest | undefined;
 
   /** @internal Made by {@link createMcpSession}. */
@@ -78,20 +78,20 @@ export class McpSession {
     this.#state = structuredClone(state);
   }
 
-  /** What the conversation is, besides its messages. JSON: keep it beside them, and give it to the next session. */
+  /** State besides the messages. JSON: store it with them, and pass it to the next session. */
   get state(): McpThreadState {
     return structuredClone(this.#state);
   }
 
-  /** Begins a turn: opens servers, takes mentions and commands of the newest human message. */
+  /** Begins a turn: connects servers, takes mentions and commands of the newest human message. */
   async begin(input: McpSessionInput, config?: RunnableConfig): Promise<McpTurn> {
     return this.#turn(withIds(toMessages(input)), config);
   }
 
   /**
-   * What a model is to be sent: system message, messages, tools. What a person typed is taken by {@link begin}.
+   * Returns system message, messages and tools for a model. Does not take typed input; see {@link begin}.
    *
-   * @param model - The model client, when it is known.
+   * @param model - Model client, if known.
    */
   async prepare(
     messages: readonly BaseMessage[],
@@ -102,7 +102,7 @@ export class McpSession {
     return { systemMessage, messages: sent, tools };
   }
 
-  /** Runs the tool calls of a model's answer, at the same time. What fails is an answer of status `error`. */
+  /** Runs the tool calls of a model's answer concurrently. A failure becomes an answer of status `error`. */
   async runTools(answer: AIMessage, config?: RunnableConfig): Promise<ToolMessage[]> {
     if (!AIMessage.isInstance(answer)) {
       throw new McpConfigError("session.runTools takes the AIMessage that a model answered with.");
@@ -117,8 +117,9 @@ export class McpSession {
   }
 
   /**
-   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. Mentions and commands are
-   * taken by {@link begin}, or by {@link model}.
+   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`.
+   *
+   * Does not take mentions and commands; {@link begin} and {@link model} do.
    */
   context(): Runnable<McpSessionInput, BaseMessage[]> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
@@ -128,8 +129,9 @@ export class McpSession {
   }
 
   /**
-   * The model with all that a call needs, tools included: `prompt.pipe(session.model(model))`. When a person's message is
-   * the last one, its mentions and commands are taken first; one that is answered without the model is its answer.
+   * Calls the model with listing, resources and tools: `prompt.pipe(session.model(model))`.
+   *
+   * Takes mentions and commands if the last message is human; returns the answer of a command that needs no model.
    */
   model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
@@ -149,9 +151,9 @@ export class McpSession {
   }
 
   /**
-   * A whole tool-calling loop: from what a person types to the messages of the turn, those that were given included.
+   * Runs a whole tool-calling loop, and returns the messages of the turn, including the given ones.
    *
-   * @param options - `maxSteps`: model calls at the most, at least 1. Default 10.
+   * @param options - `maxSteps`: most model calls, at least 1. Default 10.
    * @throws {McpStepLimitError} with the messages so far when the last one still calls tools.
    */
   loop(model: BaseChatModel, { maxSteps = 10 }: { readonly maxSteps?: number } = {}): Runnable<McpSessionInput, BaseMessage[]> {
@@ -188,7 +190,7 @@ export class McpSession {
     return { messages: all, answer: turn.isAnswered && AIMessage.isInstance(last) ? last : undefined };
   }
 
-  /** A request for a prompt: what the prompt says stands before ours. */
+  /** Prepares a request; a prompt's own system message replaces `systemPrompt`. */
   async #prepared(input: readonly BaseMessage[], model: unknown, config: RunnableConfig | undefined): Promise<ModelRequest> {
     const [first, ...rest] = input;
     const leading = first !== undefined && SystemMessage.isInstance(first) ? first : undefined;
@@ -223,7 +225,7 @@ export class McpSession {
 }
 
 /**
- * A conversation with MCP tools for LangChain chains.
+ * Makes a conversation with MCP tools for LangChain chains.
  *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
@@ -243,7 +245,7 @@ function toMessages(input: McpSessionInput): BaseMessage[] {
   throw new McpConfigError("A session takes text, a list of messages, or what a prompt template makes.");
 }
 
-/** The messages, each with an id: mentions and notes are kept by it. Those of the caller are not written to. */
+/** Copies of the messages without an id, with one: mentions and notes refer to it. */
 function withIds(messages: readonly BaseMessage[]): BaseMessage[] {
   return messages.map((message) => {
     if (message.id !== undefined) return message;
@@ -253,7 +255,7 @@ function withIds(messages: readonly BaseMessage[]): BaseMessage[] {
   });
 }
 
-/** Messages with others in the place of those that have the same id. */
+/** Replaces messages by those with the same id, and appends the others. */
 function replaced(messages: readonly BaseMessage[], others: readonly BaseMessage[]): BaseMessage[] {
   const byId = new Map(others.flatMap((message) => (message.id === undefined ? [] : [[message.id, message] as const])));
   const ids = new Set(messages.map(({ id }) => id));

@@ -11,32 +11,31 @@ import { McpConfigError } from "../errors.js";
 import { partsOf } from "./hubParts.js";
 import type { McpCommand } from "../input/commands.js";
 
-/** Who an operation of the hub is for, and how a person is asked when the policy says so. */
+/** Who an operation is for, and how a person is asked. */
 export interface OperationOptions {
-  /** What policy, scopes and workspaces are decided for. Default: nobody in particular. */
+  /** Context for policy, scopes and workspaces. Default: empty. */
   readonly context?: McpRunContext;
   readonly signal?: AbortSignal;
-  /** Asks a person. Without it an operation that has to be asked is refused. */
+  /** Asks a person. Without it, operations that need approval are refused. */
   readonly onAsk?: OnAsk;
 }
 
-/** What is completed: an argument of a prompt, or a variable of a resource template. */
+/** The prompt, or the resource template, whose argument is completed. */
 export type CompletionReference = { readonly promptName: string } | { readonly uriTemplate: string };
 
-/** How what is typed could go on. Untrusted. */
+/** Suggested values of an argument. Untrusted. */
 export interface ArgumentCompletion {
-  /** At most 100, the likeliest first. */
+  /** At most 100, best first. */
   readonly values: readonly string[];
-  /** How many there are, when the server says so. */
+  /** Number of all values, if the server reports it. */
   readonly total?: number;
-  /** Whether there are more. */
   readonly hasMore: boolean;
 }
 
-/** Operations on the servers of a hub, for programs. All of them pass the gate. */
+/** Operations on a hub's servers, for programs. Each passes the policy. */
 export abstract class HubOperations {
   /**
-   * Which programs people have approved, and which wait for them.
+   * Approved programs, and those that wait for approval.
    *
    * @throws {McpConfigError} for a hub without the option `consent`.
    */
@@ -48,15 +47,15 @@ export abstract class HubOperations {
     );
   }
 
-  /** Tools that changed since they were first seen, and that nobody has accepted (option `security.toolFingerprints`). */
+  /** Tools that changed since they were first seen and are not accepted yet (option `security.toolFingerprints`). */
   toolChanges(): ToolChange[] {
     return partsOf(this).fingerprints.changes();
   }
 
   /**
-   * Takes tools of a server as they are now; those that were withheld are offered again.
+   * Accepts the tools of a server as they are now; withheld ones are offered again.
    *
-   * @param toolNames - The server's own names. Default: all that changed.
+   * @param toolNames - Raw tool names. Default: all that changed.
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   async acceptTools(serverName: string, toolNames?: readonly string[]): Promise<void> {
@@ -70,10 +69,10 @@ export abstract class HubOperations {
   /**
    * Calls a tool through the gate.
    *
-   * @param args - Repaired and checked as those of a model are.
-   * @throws {McpPolicyError} when the policy denies it, or a person has to be asked and did not approve.
+   * @param args - Repaired and validated like a model's arguments.
+   * @throws {McpPolicyError} when the policy denies it, or a person did not approve.
    * @throws {McpNotFoundError} for an unknown server or tool.
-   * @throws {McpProtocolError} when the arguments do not fit or the server refuses the call.
+   * @throws {McpProtocolError} for wrong arguments, or when the server refuses the call.
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
   async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
@@ -108,7 +107,7 @@ export abstract class HubOperations {
   }
 
   /**
-   * Lists the prompts of a server, unread and untrusted; empty for a server that has none.
+   * Lists the prompts of a server, unparsed and untrusted; empty without prompts.
    *
    * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not approve.
    * @throws {McpConnectionError} when the server does not answer.
@@ -117,21 +116,22 @@ export abstract class HubOperations {
     return partsOf(this).reads.list(serverName, "prompts", callerFor(options));
   }
 
-  /** Lists the resources of a server, as {@link listPrompts} does its prompts. */
+  /** Lists the resources of a server, like {@link listPrompts}. */
   listResources(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
     return partsOf(this).reads.list(serverName, "resources", callerFor(options));
   }
 
-  /** Lists the resource templates of a server, as {@link listPrompts} does its prompts. */
+  /** Lists the resource templates of a server, like {@link listPrompts}. */
   listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
     return partsOf(this).reads.list(serverName, "resourceTemplates", callerFor(options));
   }
 
   /**
-   * The prompts of servers as commands, for a user interface: those that the policy lets `context` invoke. A server that
-   * cannot be reached, or may not be listed, has none.
+   * Prompts as commands, for a user interface: those that the policy lets `context` invoke.
    *
-   * @param options - `servers`: of these alone. Default: all that are enabled.
+   * Skips servers that cannot be reached or may not be listed.
+   *
+   * @param options - `servers`: only these. Default: all enabled ones.
    */
   listCommands(options: OperationOptions & { readonly servers?: readonly string[] } = {}): Promise<McpCommand[]> {
     const { commands, settings } = partsOf(this);
@@ -140,8 +140,9 @@ export abstract class HubOperations {
   }
 
   /**
-   * Asks a server how an argument that is being typed could go on. Nothing is suggested by a server that does not offer
-   * this. The permission is that of listing; what may not be invoked is not completed either.
+   * Completes an argument that is being typed; empty if the server offers no completions.
+   *
+   * Needs permission to list, and for a prompt also to invoke it.
    *
    * @param reference - The prompt, or the resource template by its `uriTemplate`.
    * @param argument - Its name, and what is typed so far.
@@ -169,8 +170,10 @@ export abstract class HubOperations {
   }
 
   /**
-   * Has a server tell of changes of a resource, by the event `resourceUpdated`, until {@link unsubscribeResource}; also
-   * after a reconnect. The permission is that of reading it.
+   * Subscribes to a resource: changes arrive as event `resourceUpdated` until {@link unsubscribeResource}, also after a
+   * reconnect.
+   *
+   * Needs permission to read the resource.
    *
    * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server refuses.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
@@ -185,7 +188,7 @@ export abstract class HubOperations {
   }
 }
 
-/** The caller of an operation: an approval is none of its options. */
+/** The caller of an operation. */
 export function callerFor({ context, signal, onAsk }: OperationOptions): Caller {
   return { context, signal, ...(onAsk === undefined ? {} : { ask: (asked) => askNow(asked, onAsk, { context, signal }) }) };
 }

@@ -21,11 +21,7 @@ import { Commands } from "../input/commands.js";
 import { Policy } from "../policy/policy.js";
 import { tellNotification, tellState } from "./tell.js";
 
-/**
- * The parts of a hub, joined: a connection's tools go into the catalog, the gate's calls go to the connection.
- *
- * For the agents of this package; a hub shows none of it.
- */
+/** Joins the parts of a hub. Internal: a hub exposes none of it. */
 export class HubParts {
   readonly settings: HubSettings;
   readonly events: HubEvents;
@@ -34,23 +30,23 @@ export class HubParts {
   readonly search: CatalogSearch;
   readonly permits: Permits;
   readonly pool: ConnectionPool;
-  /** Programs that people have approved; `undefined` when nobody has to. */
+  /** `undefined` without the option `consent`. */
   readonly consents: McpConsents | undefined;
   readonly gate: Gate;
   readonly reads: ServerReads;
   readonly tools: McpTools;
   readonly commands: Commands;
-  /** The policy in force; another one may take its place. */
+  /** The current policy; `setPolicy` replaces it. */
   policy: Policy;
-  /** Names of the servers that agents use. */
+  /** Servers that agents use. */
   readonly usedServers = new Set<string>();
   readonly #snapshots: Snapshots | undefined;
 
   /**
-   * No I/O.
+   * Does no I/O.
    *
-   * @param openWrapped - How servers of a wrapped client are reached.
-   * @throws {McpConfigError} for a policy that cannot be read.
+   * @param openWrapped - Opens the servers of a wrapped client.
+   * @throws {McpConfigError} for a wrong policy.
    */
   constructor(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenPeer) {
     const { toolFingerprints, snapshotStore, consent, servers } = settings;
@@ -105,7 +101,7 @@ export class HubParts {
     return new Views({ catalog: this.catalog, servers, stateOf, policyOf: () => this.policy }, options);
   }
 
-  /** Takes the snapshots of servers that are not known yet, once. Never rejects. */
+  /** Loads the snapshots of servers that are not listed yet, once. Never rejects. */
   async recall(): Promise<void> {
     if (this.#snapshots === undefined) return;
     const { catalog, fingerprints, settings } = this;
@@ -117,13 +113,13 @@ export class HubParts {
     });
   }
 
-  /** Closes connections, then waits until everything is kept. */
+  /** Closes connections, then waits until everything is stored. */
   async close(drainMs?: number): Promise<void> {
     await this.pool.close(drainMs);
     await Promise.all([this.#snapshots?.settled(), this.fingerprints.settled()]);
   }
 
-  /** Runs before a server is opened: reads its fingerprints, and asks a person about its program. */
+  /** Runs before a server is opened: loads its fingerprints, and asks a person about its program. */
   #admissionOf(server: ServerSettings): ((signal: AbortSignal) => Promise<void>) | undefined {
     const consented = consentOf(server, this.settings, this.consents);
     if (!this.fingerprints.isKeeping) return consented;
@@ -144,13 +140,11 @@ export class HubParts {
 
 const known = new WeakMap<object, HubParts>();
 
-/** Ties the parts to their hub. */
 export function keepParts(hub: object, parts: HubParts): HubParts {
   known.set(hub, parts);
   return parts;
 }
 
-/** The parts of a hub. */
 export function partsOf(hub: object): HubParts {
   return known.get(hub)!;
 }

@@ -25,24 +25,22 @@ import { HubParts, keepParts, partsOf } from "./hubParts.js";
 
 /** A tool found by `hub.search()`. */
 export interface FoundTool {
-  /** The name the model sees. */
+  /** Bound name, as the model sees it. */
   readonly name: string;
   readonly serverName: string;
-  /** The server's own name of the tool. */
   readonly toolName: string;
-  /** The server's own description. Untrusted. */
+  /** The server's description. Untrusted. */
   readonly description: string;
 }
 
-/** Hubs of wrapped clients: one for each client object, however many agents are given it. */
+/** One hub per wrapped client. */
 const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonly options: McpWrapOptions }>();
 
 /**
- * The one long-lived object: connections, catalog and events of a set of MCP servers.
+ * Connections, catalog and events of a set of MCP servers.
  *
- * Made once per process and shared by every agent and thread; what belongs to a conversation is in graph state. The
- * constructor does no I/O: servers are opened by `connect()` or by first use (option `startup`). Close it with
- * `close()` or `await using`.
+ * Make one per process and share it among agents and threads. The constructor does no I/O: `connect()` or first use opens
+ * servers (option `startup`). Close it with `close()` or `await using`.
  *
  * @throws {McpConfigError} for wrong options.
  * @example
@@ -68,7 +66,7 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * The hub of a bare record of servers, as `MultiServerMCPClient` takes it.
+   * Makes a hub from a bare record of servers, as `MultiServerMCPClient` takes it.
    *
    * @throws {McpConfigError} for wrong options.
    */
@@ -77,12 +75,11 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * The hub of a `MultiServerMCPClient` that you have. The same client gives the same hub.
+   * Makes a hub from your `MultiServerMCPClient`; the same client gives the same hub.
    *
-   * The client stays yours: it is never closed, its servers are never restarted, its handlers never replaced. Nobody has
-   * to close this hub.
+   * The client stays yours: the hub never closes it, restarts its servers or replaces its handlers. You need not close the hub.
    *
-   * @throws {McpConfigError} for wrong options, and for other options than the client was wrapped with before.
+   * @throws {McpConfigError} for wrong options, and for a client that is already wrapped with other options.
    */
   static wrap(client: WrappableClient, options: McpWrapOptions = {}): McpHub {
     if (!isWrappableClient(client)) {
@@ -129,9 +126,9 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Opens servers and waits until each is connected or failed.
+   * Connects servers and waits until each is connected or failed.
    *
-   * @param serverNames - Default: those that the middleware of any agent names; all when there is none yet.
+   * @param serverNames - Default: the servers of all agents; all servers when there is no agent yet.
    * @param options - `onFailure: "throw"` throws the first error once all have settled. Default: the option `onConnectionError`.
    * @throws {McpNotFoundError} for a server that is not configured.
    */
@@ -150,9 +147,9 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Opens a server anew, also one that failed.
+   * Reconnects a server, also one that failed.
    *
-   * @throws {McpMiddlewareError} with the reason when it cannot be opened.
+   * @throws {McpMiddlewareError} with the reason of a failure.
    */
   async reconnect(serverName: string): Promise<void> {
     const { consents, pool } = partsOf(this);
@@ -173,9 +170,9 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Ends everything within `closeTimeoutMs`: sessions, processes with all they started, timers. Safe to call again.
+   * Closes connections, processes and timers within `closeTimeoutMs`. Safe to call again.
    *
-   * @param options - `drainMs`: calls under way may go on so long; new ones are refused at once. Default 0.
+   * @param options - `drainMs`: milliseconds that calls in flight may take; new ones are refused at once. Default 0.
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
@@ -196,7 +193,7 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * What a server listed last, or `undefined` when it has not been listed.
+   * The last tool list of a server; `undefined` before the first.
    *
    * @throws {McpNotFoundError} for a server that is not configured.
    */
@@ -207,12 +204,12 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Replaces the rules (option `policy`) from now on, also for threads that are under way: what is denied now is no
-   * longer listed, found or bound, and a call that waits for a person is decided again when it was answered. Tiers and
-   * overrides of servers stay.
+   * Replaces the rules (option `policy`), also for running threads and for calls that wait for a person.
    *
-   * @throws {McpConfigError} for wrong rules, and when the hub was made without any `policy`, `permission` or
-   * `overrides`: agents made with it have no hook that asks.
+   * Tiers and overrides of servers stay.
+   *
+   * @throws {McpConfigError} for wrong rules, and for a hub without `policy`, `tier` or `overrides`, whose agents have no hook
+   * that asks.
    */
   setPolicy(policy: PolicyOptions): void {
     const parts = partsOf(this);
@@ -226,7 +223,7 @@ export class McpHub extends HubOperations {
     warnAboutPolicy(parts.policy, parts.events);
   }
 
-  /** Finds tools of the servers that are connected, best first. */
+  /** Finds tools of the connected servers, best first. */
   async search(
     query: string,
     options: ViewOptions & { readonly limit?: number; readonly context?: McpRunContext } = {},
@@ -249,7 +246,7 @@ export class McpHub extends HubOperations {
   /**
    * LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed.
    *
-   * Only what the policy lets `context` see is there, and every call is decided again, for that context.
+   * Returns the tools that the policy shows to `context`; every call is decided again.
    */
   async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<McpTool[]> {
     const { context, onAsk, ...options } = filter;
@@ -262,29 +259,25 @@ export class McpHub extends HubOperations {
     return entries.map((entry) => parts.tools.for(entry, caller));
   }
 
-  /**
-   * The SDK client of a server, opened when it is not yet. What you do with it passes the gate by: no repair, no policy,
-   * no events.
-   */
+  /** The SDK client of a server; connects if need be. Calls on it bypass argument repair, policy and events. */
   async getClient(serverName: string): Promise<Client> {
     return (await partsOf(this).pool.connection(serverName).peer()).client;
   }
 
-  /** Calls `listener` at each event of that name. Returns a function that ends this. */
+  /** Calls `listener` at each event of that name. Returns a function that removes it. */
   on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
     return partsOf(this).events.on(name, listener);
   }
 }
 
-/** How the servers of a wrapped client are reached. */
 interface Wrapped {
   readonly open: (settings: ServerSettings) => OpenPeer;
-  /** The hub was closed: the next wrap of the client makes a new one. */
+  /** Lets the next `wrap` of the client make a new hub. */
   readonly onClose: () => void;
 }
 
 /**
- * The hub that a face was given, or that of the client it was given.
+ * The hub passed to a face, or the hub of the client passed to it.
  *
  * @param subject - Name of the face, for the error.
  * @throws {McpConfigError} for anything else.

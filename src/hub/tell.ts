@@ -3,7 +3,7 @@ import type { State } from "../connect/connectionState.js";
 import type { RawResult } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
 
-/** The adapter's callback for each notification, and whether it gets the parameters first. */
+/** The adapter's callback per notification, and whether it gets the parameters first. */
 const CALLBACKS: Readonly<Record<string, readonly [name: keyof AdapterCallbacks, takesParams: boolean]>> = {
   "notifications/message": ["onMessage", true],
   "notifications/initialized": ["onInitialized", false],
@@ -15,7 +15,7 @@ const CALLBACKS: Readonly<Record<string, readonly [name: keyof AdapterCallbacks,
   "notifications/tools/list_changed": ["onToolsListChanged", false],
 };
 
-/** Reports a notification: by the events `log` and `resourceUpdated`, and by the adapter's callback, in its shape. */
+/** Reports a notification by the events `log` and `resourceUpdated`, and by the adapter's callback. */
 export function tellNotification(
   callbacks: AdapterCallbacks,
   serverName: string,
@@ -36,7 +36,7 @@ export function tellNotification(
   if (callback !== undefined) events.guard(name!, serverName, () => (takesParams ? callback(params, source) : callback(source)));
 }
 
-/** Reports a connection's state: by event, and a failure by a warning and by the callback of the configuration. */
+/** Reports a connection's state by event; a failure also by a warning and by `onConnectionError`. */
 export function tellState({ onConnectionError }: HubSettings, serverName: string, state: State, events: HubEvents): void {
   events.emit("connection", {
     serverName,

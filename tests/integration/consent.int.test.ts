@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { afterEach, describe, expect, it } from "@jest/globals";
 
-import type { ConsentRequest, ConsentOptions } from "../../src/core.js";
+import type { ConsentOptions, ConsentRequest, SecurityOptions, TimeoutOptions } from "../../src/core.js";
 import { FACES } from "../support/faces.js";
 import { calling } from "../support/agents.js";
 import { stdioFixture, until } from "../support/servers.js";
@@ -20,9 +20,8 @@ function traced(more: object = {}) {
   return { entry: stdioFixture({ pidFile: trace }, more), wasStarted: () => existsSync(trace) };
 }
 
-type Consent = ConsentOptions;
-const hubWith = (entry: object, consent: Consent, more: object = {}) =>
-  hubOf({ s: entry }, { ...more, security: { consent }, limits: { autoDeferChars: 0 } });
+const hubWith = (entry: object, consent: ConsentOptions, security: SecurityOptions = {}, timeouts: TimeoutOptions = {}) =>
+  hubOf({ s: entry }, { security: { ...security, consent }, timeouts, limits: { autoDeferChars: 0 } });
 
 describe("a stdio server that nobody has approved", () => {
   it("is not started; it is disabled, with the reason, and says what waits", async () => {
@@ -145,7 +144,7 @@ describe("an approval", () => {
   it("is for what a variable holds, and shows no value", async () => {
     const store = fileOf();
     const entry = { ...base, env: { TOKEN: "${TOKEN}" }, args: [...base.args, "${TOKEN}"] };
-    const resolver = (value: string) => ({ security: { secretResolver: () => value } });
+    const resolver = (value: string): SecurityOptions => ({ secretResolver: () => value });
     const asked: ConsentRequest[] = [];
     const onConsent = (request: ConsentRequest) => asked.push(request) > 0;
     await hubWith(entry, { store, onConsent }, resolver("first secret")).connect();
@@ -367,7 +366,7 @@ describe("an approval ends when", () => {
 describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
   it("asks before the model is called, starts what was approved, and uses it in the same turn", async () => {
     const { entry } = traced();
-    const hub = hubWith(entry, { store: fileOf() }, { timeouts: { startupDeadlineMs: 20_000 } });
+    const hub = hubWith(entry, { store: fileOf() }, {}, { startupDeadlineMs: 20_000 });
     const { say, sent } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done"]);
     const { asked, answers, last } = await say("go", () => [{ type: "approve", answeredBy: "ada" }]);
     expect(asked!.actionRequests).toMatchObject([
@@ -382,7 +381,7 @@ describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
 
   it("goes on without a server that was refused, and does not ask again", async () => {
     const { entry, wasStarted } = traced();
-    const hub = hubWith(entry, { store: fileOf() }, { timeouts: { startupDeadlineMs: 20_000 } });
+    const hub = hubWith(entry, { store: fileOf() }, {}, { startupDeadlineMs: 20_000 });
     const { say } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done", "again"]);
     const { answers, last } = await say("go", () => [{ type: "reject", message: "not here" }]);
     expect(answers["1"]!.status).toBe("error");

@@ -41,9 +41,6 @@ const FIELD_NAMES = Object.keys(FIELDS) as (keyof SearchFields)[];
 const SATURATION = 1.2;
 /** A tool whose whole name was asked for counts this much more. */
 const NAME_SHARE_BONUS = 0.4;
-/** What the best tools of a server add to each of its tools: a server that fits the query speaks for them. */
-const GROUP_SHARE = 0.15;
-const GROUP_SIZE = 3;
 const MAX_FIELD_CHARS = 4_000;
 /** Ids of removed documents are not used again; from this many on, all are numbered anew. */
 const MAX_HOLES = 20_000;
@@ -54,13 +51,6 @@ export interface Hit {
   readonly score: number;
   /** Share of the query's information (rare words weigh more) that the document contains, 0 to 1. */
   readonly coverage: number;
-}
-
-interface GroupedHit {
-  readonly key: string;
-  score: number;
-  readonly coverage: number;
-  readonly group: number;
 }
 
 /**
@@ -74,11 +64,9 @@ export class SearchIndex {
   /** The same for pairs of words; apart, since unknown words are compared with all words. */
   readonly #pairs = new Map<string, number[]>();
   readonly #ids = new Map<string, number>();
-  readonly #groups = new Map<string, number>();
   #keys: (string | undefined)[] = [];
   #words: (readonly string[] | undefined)[] = [];
   #nameWords = new Uint16Array(64);
-  #groupOf = new Int32Array(64);
   /* Accumulators of a search, by document; zero between searches. */
   #scores = new Float64Array(64);
   #covered = new Float64Array(64);
@@ -99,12 +87,8 @@ export class SearchIndex {
     return this.#postings.keys();
   }
 
-  /**
-   * Adds a document, replacing one of the same key.
-   *
-   * @param group - What it belongs to: the server.
-   */
-  add(key: string, fields: SearchFields, group: string): void {
+  /** Adds a document, replacing one of the same key. */
+  add(key: string, fields: SearchFields): void {
     this.remove(key);
     if (this.#keys.length > MAX_DOCUMENT_ID || this.#keys.length > 2 * this.size + MAX_HOLES) this.#compact();
     const id = this.#keys.length;
@@ -127,9 +111,6 @@ export class SearchIndex {
       if (entries === undefined) this.#of(word).set(word, [entry]);
       else entries.push(entry);
     }
-    let groupId = this.#groups.get(group);
-    if (groupId === undefined) this.#groups.set(group, (groupId = this.#groups.size));
-    this.#groupOf[id] = groupId;
     this.#nameWords[id] = Math.max(1, nameWords.size);
     this.#keys.push(key);
     this.#words.push([...weights.keys()]);
@@ -190,28 +171,19 @@ export class SearchIndex {
   }
 
   /** Turns what was collected into hits, and clears the accumulators. */
-  #hits(touched: readonly number[], total: number, accepts: (key: string) => boolean): GroupedHit[] {
-    const hits: GroupedHit[] = [];
-    const groups = new Map<number, number[]>();
+  #hits(touched: readonly number[], total: number, accepts: (key: string) => boolean): Hit[] {
+    const hits: Hit[] = [];
     for (const id of touched) {
       const key = this.#keys[id]!;
       if (accepts(key)) {
         const share = Math.min(1, this.#named[id]! / this.#nameWords[id]!);
         const score = this.#scores[id]! * (1 + NAME_SHARE_BONUS * share);
-        const group = this.#groupOf[id]!;
-        hits.push({ key, score, coverage: Math.min(1, this.#covered[id]! / total), group });
-        const top = groups.get(group);
-        if (top === undefined) groups.set(group, [score]);
-        else keepTop(top, score);
+        hits.push({ key, score, coverage: Math.min(1, this.#covered[id]! / total) });
       }
       this.#scores[id] = 0;
       this.#covered[id] = 0;
       this.#named[id] = 0;
     }
-    const added = new Map(
-      [...groups].map(([group, top]) => [group, (GROUP_SHARE * top.reduce((sum, score) => sum + score, 0)) / GROUP_SIZE]),
-    );
-    for (const hit of hits) hit.score += added.get(hit.group)!;
     return hits;
   }
 
@@ -227,7 +199,6 @@ export class SearchIndex {
     }
     live.forEach((id, position) => {
       this.#nameWords[position] = this.#nameWords[id]!;
-      this.#groupOf[position] = this.#groupOf[id]!;
       this.#ids.set(this.#keys[id]!, position);
     });
     this.#words = live.map((id) => this.#words[id]);
@@ -237,25 +208,13 @@ export class SearchIndex {
   #grow(size: number): void {
     if (size <= this.#scores.length) return;
     const capacity = Math.max(size, this.#scores.length * 2);
-    const [nameWords, groupOf] = [new Uint16Array(capacity), new Int32Array(capacity)];
+    const nameWords = new Uint16Array(capacity);
     nameWords.set(this.#nameWords);
-    groupOf.set(this.#groupOf);
     this.#nameWords = nameWords;
-    this.#groupOf = groupOf;
     this.#scores = new Float64Array(capacity);
     this.#covered = new Float64Array(capacity);
     this.#named = new Float64Array(capacity);
   }
-}
-
-function keepTop(top: number[], score: number): void {
-  if (top.length < GROUP_SIZE) {
-    top.push(score);
-    return;
-  }
-  let least = 0;
-  for (let at = 1; at < GROUP_SIZE; at += 1) if (top[at]! < top[least]!) least = at;
-  if (score > top[least]!) top[least] = score;
 }
 
 /** The best hits in order, without sorting all of them. */

@@ -1,13 +1,10 @@
 import { nearestOf } from "../../text/nearest.js";
 import type { Catalog } from "../catalog.js";
-import type { Hit } from "./searchIndex.js";
 import { fold } from "./tokenize.js";
 import type { ToolEntry } from "../toolEntry.js";
 
 /* Below this share of the query's information a tool is not an answer: "send gmail email" without Gmail. */
 const MIN_COVERAGE = 0.34;
-/* Share of the score of the tool whose place it takes. */
-const NEARLY_AS_GOOD = 0.8;
 const MAX_QUERY_CHARS = 4_000;
 const MAX_NAME_CHARS = 80;
 const MAX_NAMED_CHARS = 100_000;
@@ -42,35 +39,18 @@ export interface ToolMatches {
 export function searchTools(catalog: Catalog, { query, limit, accepts }: ToolQuery): ToolMatches {
   const text = query.slice(0, MAX_QUERY_CHARS);
   const named = namedTools(catalog, query, accepts);
-  const hits = catalog.index.search(text, limit * 2, (key) => {
+  const hits = catalog.index.search(text, limit, (key) => {
     const entry = catalog.tool(key);
     return entry !== undefined && accepts(entry);
   });
   const best = hits[0]?.coverage ?? 0;
   if (named.size === 0 && best < MIN_COVERAGE) return { tools: [], nearest: nearestNames(catalog, text, accepts) };
-  const ranked = diversify(
-    hits.filter((hit) => hit.coverage >= Math.min(MIN_COVERAGE, best)),
-    limit,
-    catalog,
-  );
+  const ranked = hits.filter(({ coverage }) => coverage >= Math.min(MIN_COVERAGE, best)).map(({ key }) => catalog.tool(key)!);
   // "create_issue" is meant as a name and stands first; a tool called "search" in "search my mail" need only be there.
   const first = [...named].filter((entry) => entry.toolName === text.trim() || /[_\-./:]|\p{Ll}\p{Lu}/u.test(entry.toolName));
   const tools = new Set([...first, ...ranked].slice(0, Math.max(limit, first.length)));
   for (const entry of named) tools.add(entry);
   return { tools: [...tools], nearest: [] };
-}
-
-/**
- * The first tools of a ranking. Where one server has all places, the last one goes to the best tool of another that is
- * nearly as good: of tools that many servers have, one server would otherwise hide the others.
- */
-function diversify(hits: readonly Hit[], limit: number, catalog: Catalog): ToolEntry[] {
-  const entries = hits.map(({ key }) => catalog.tool(key)!);
-  const first = entries.slice(0, limit);
-  const isOneServer = limit > 2 && first.length === limit && first.every(({ serverName }) => serverName === first[0]!.serverName);
-  const other = isOneServer ? entries.findIndex(({ serverName }) => serverName !== first[0]!.serverName) : -1;
-  if (other < 0 || hits[other]!.score < NEARLY_AS_GOOD * hits[limit - 1]!.score) return first;
-  return [...first.slice(0, -1), entries[other]!];
 }
 
 /** Tools whose exact name stands in the text: bound name, raw name, or a leaf that only one visible tool has. */

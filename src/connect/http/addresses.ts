@@ -2,16 +2,14 @@ import { isIP } from "node:net";
 
 import ipaddr from "ipaddr.js";
 
-/** What an address is to a program that follows URLs it was given. */
+/** Whether following a URL to an address is safe. */
 export type AddressKind =
-  /** Of the public internet. */
   | "public"
-  /** Loopback, private, link-local, shared (CGNAT), multicast, reserved: of this machine, or of a network behind it. */
+  /** Loopback, private, link-local, shared (CGNAT), multicast or reserved. */
   | "local"
-  /** Where a cloud gives a machine its credentials. */
+  /** A cloud's metadata service, which hands out credentials. */
   | "metadata";
 
-/** Metadata services of clouds, and what answers like them. */
 const METADATA: ReadonlySet<string> = new Set(
   [
     "169.254.169.254",
@@ -28,13 +26,13 @@ const METADATA: ReadonlySet<string> = new Set(
     "fe80::a9fe:a9fe",
   ].map((address) => ipaddr.parse(address).toNormalizedString()),
 );
-/** The part of IPv6 that is given out for the internet. */
+/** IPv6 global unicast. */
 const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"), 3];
-/** NAT64 for the internet; the other prefixes of its kind are local. */
+/** NAT64's well-known prefix; its other prefixes are local. */
 const NAT64: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("64:ff9b::"), 96];
 
 /**
- * What an IP address is. IPv4 in IPv6 (mapped, translated, NAT64, 6to4) is taken for what it leads to.
+ * Classifies an IP address. IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is classified by its IPv4 address.
  *
  * @param address - IPv4 or IPv6, without brackets; anything else is `"local"`.
  * @see https://www.iana.org/assignments/iana-ipv4-special-registry
@@ -49,12 +47,12 @@ export function addressKind(address: string): AddressKind {
   const embedded = embeddedIn(parsed);
   const inside = embedded === undefined ? undefined : addressKind(embedded.toString());
   if (inside === "metadata") return inside;
-  // What stands in a prefix of somebody's own leads where they say.
+  // A network's own NAT64 prefix leads where that network says.
   if (inside !== undefined && (parsed.range() !== "rfc6052" || parsed.match(NAT64))) return inside;
   return parsed.range() === "unicast" && parsed.match(GLOBAL_UNICAST) ? "public" : "local";
 }
 
-/** True for an address that is, or lies inside of, a range such as `10.1.0.0/16`, or one address in any spelling. */
+/** True when an address lies in a range such as `10.1.0.0/16`, or equals an address in any spelling. */
 export function isInRange(address: string, range: string): boolean {
   if (isIP(address) === 0) return false;
   if (isIP(range) !== 0) return ipaddr.process(address).toNormalizedString() === ipaddr.process(range).toNormalizedString();

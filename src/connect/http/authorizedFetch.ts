@@ -3,27 +3,25 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 import { McpAuthRequiredError } from "../../errors.js";
 
-/** What an {@link authorizedFetch} is made of. */
 export interface AuthorizedFetchParts {
   readonly serverName: string;
   readonly serverUrl: URL;
   readonly provider: OAuthClientProvider;
   readonly fetch: FetchLike;
-  /** Told of each token and client secret that may be sent. */
+  /** Called with each token and client secret that may be sent, so that it can be masked. */
   readonly onToken: (token: string) => void;
-  /** Told of the error: not every transport hands on what its `fetch` throws. */
+  /** Called with the error, because not every transport passes on the error of its `fetch`. */
   readonly onRefused: (error: McpAuthRequiredError) => void;
 }
 
-/* An authorization server that does not answer must not hold all calls. */
+/* Keeps a hanging authorization server from blocking all calls. */
 const RENEW_MS = 15_000;
 
 /**
- * A `fetch` that renews an access token that the server refuses: once for all requests that are refused at the same time, and
- * each of them is sent once more.
+ * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of them once more.
  *
- * The SDK would renew it for each, which servers take for theft of the refresh token, and give up the requests that were
- * refused before another one's renewal. A token that was just renewed and is refused is not renewed again.
+ * The SDK renews per request, which servers take for theft of the refresh token. A token refused right after its renewal is not
+ * renewed again.
  *
  * @throws {McpAuthRequiredError} when a person has to sign in.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
@@ -70,13 +68,13 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
     const retried = await send(url, { ...init, headers });
     if (retried.status !== 401) return retried;
     await retried.body?.cancel();
-    // Nothing is to be had by renewing it once more.
+    // Renewing it again would not help, so the tokens are dropped.
     await provider.invalidateCredentials?.("tokens");
     throw refusal("it refuses a token that was just renewed");
   };
 }
 
-/** What a renewal sends: the refresh token, and the secret of the client in its spellings. */
+/** Secrets that a renewal sends: the refresh token, and the client secret, also in its HTTP Basic form. */
 async function secretsOf(provider: OAuthClientProvider): Promise<string[]> {
   const [tokens, client] = await Promise.all([provider.tokens(), provider.clientInformation()]);
   const { client_id: id = "", client_secret: secret } = (client ?? {}) as {

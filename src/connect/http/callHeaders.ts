@@ -6,32 +6,29 @@ type CallHeaders = Readonly<Record<string, string>>;
 
 const NONE: CallHeaders = Object.freeze({});
 
-/**
- * HTTP headers of the call that is being made, besides those of the configuration. They follow it through the SDK, which
- * shares one connection among all calls.
- */
+/** HTTP headers of the current call; async context carries them through the SDK, whose connection all calls share. */
 const callHeaders = new AsyncLocalStorage<CallHeaders>();
 
-/** Makes a call with headers of its own; one without has none, also inside of another one. */
+/** Runs a call with its own headers; without headers it does not inherit those of an outer call. */
 export function withCallHeaders<Value>(headers: CallHeaders | undefined, call: () => Value): Value {
   if (headers === undefined && callHeaders.getStore() === undefined) return call();
   return callHeaders.run(headers ?? NONE, call);
 }
 
-/** What a {@link callHeadersFetch} is made of. */
 export interface CallHeadersFetchParts {
-  /** For all requests. */
+  /** Used for all other requests. */
   readonly fetch: FetchLike;
-  /** For calls that bring credentials of their own: nothing is renewed for these. */
+  /** Used for calls with their own `authorization`: it renews no token. */
   readonly plainFetch: FetchLike;
   readonly serverUrl: URL;
-  /** Told of each value that is sent: it may be a secret. */
+  /** Called with each header value that is sent, so that it can be masked. */
   readonly onValue: (value: string) => void;
 }
 
 /**
- * A `fetch` that adds the headers of a call to the request of that call, in place of equal ones in whatever letters. No other
- * request gets them: the context of a call goes on into all that its answer brings about, a new session included.
+ * A `fetch` that adds the current call's headers to its `tools/call` request, in place of equal names.
+ *
+ * Other requests do not get them, although async context reaches those too (a new session, for example).
  */
 export function callHeadersFetch({ fetch: send, plainFetch, serverUrl, onValue }: CallHeadersFetchParts): FetchLike {
   return async (url, init = {}) => {
@@ -46,7 +43,7 @@ export function callHeadersFetch({ fetch: send, plainFetch, serverUrl, onValue }
     if (!names.some((name) => name.toLowerCase() === "authorization")) return send(url, { ...init, headers });
     const response = await plainFetch(url, { ...init, headers });
     if (response.status !== 401) return response;
-    // Refused for what this caller brought: no reason to doubt the tokens of all.
+    // A 401 would renew the shared token, which is not at fault.
     const { statusText, headers: answered } = response;
     return new Response(response.body, { status: 403, statusText, headers: answered });
   };

@@ -3,31 +3,31 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { backoffMs } from "../backoff.js";
 import { linkSignal, sleep } from "../../text/abort.js";
 
-/** What our `fetch` tells of a connection. */
+/** Events of streamable HTTP that only `fetch` sees. */
 export interface FetchEvents {
-  /** The answer to a request is coming in a stream. */
+  /** A stream has begun that will bring the answer to a request. */
   readonly onSent: (requestId: string | number) => void;
-  /** That stream ended; when it is not resumable, an answer that it did not bring will never come. */
+  /** That stream ended; if it is not resumable, a missing answer will never come. */
   readonly onStreamEnd: (requestId: string | number, isResumable: boolean) => void;
-  /** The server's standing stream was given up: notifications do not come any more. */
+  /** The standing stream was given up: no more notifications. */
   readonly onStreamGivenUp: () => void;
-  /** A stream that ended amid answers cannot be taken up again: they will never come. */
+  /** An interrupted stream cannot be resumed: its answers will never come. */
   readonly onResumeRefused: () => void;
 }
 
-/** A standing stream that is opened so often without bringing anything is given up. */
+/** A standing stream is given up after this many connects without an event. */
 const MAX_BARREN_OPENS = 5;
-/** Milliseconds between two openings of a standing stream, at least. */
+/** Shortest pause between two connects of a standing stream. */
 const MIN_PAUSE_MS = 100;
 const EVENT_STREAM = "text/event-stream";
 
 /**
- * The `fetch` of one streamable HTTP connection.
+ * The `fetch` of one streamable HTTP connection; it works around three behaviours of the SDK.
  *
- * - Each request gets a signal of its own: the SDK hands one signal to all, and Node 20 leaves a listener on it for each.
- * - A standing stream (GET) that ends at once is opened again after growing waits, and given up when it never brings
- *   anything; one that is no event stream is taken for "none here". The SDK would open it once a second without end.
- * - The end of a stream that should bring an answer is told of: the SDK would wait for the timeout of the request.
+ * - The SDK passes one signal to all requests, on which Node 20 leaves a listener for each: every request gets its own.
+ * - The SDK reconnects a standing stream (GET) every second without end: here the waits grow, and a stream that stays empty, or
+ *   is no event stream, is given up.
+ * - The SDK waits for the timeout of a request whose stream has ended: here its end is reported.
  */
 export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetch): FetchLike {
   let barrenOpens = 0;
@@ -40,7 +40,7 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
         events.onResumeRefused();
         return notOffered();
       }
-      // Whatever pause the server asks for.
+      // In place of the pause that the server asks for.
       const pauseMs = barrenOpens > 1 ? backoffMs(barrenOpens) : MIN_PAUSE_MS;
       const waitMs = openedAtMs + pauseMs - Date.now();
       if (openedAtMs > 0 && waitMs > 0) await sleep(waitMs, init.signal ?? undefined);
@@ -77,12 +77,12 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
   };
 }
 
-/** What a server says that offers no standing stream. */
+/** The answer of a server without a standing stream. */
 function notOffered(): Response {
   return new Response(null, { status: 405, statusText: "No event stream" });
 }
 
-/** Id of the JSON-RPC request in a body; `undefined` for notifications and answers. */
+/** Id of the JSON-RPC request in a body; `undefined` for notifications and responses. */
 function requestIdOf(body: unknown): string | number | undefined {
   if (typeof body !== "string") return undefined;
   try {
@@ -93,7 +93,7 @@ function requestIdOf(body: unknown): string | number | undefined {
   }
 }
 
-/** The same response, whose body is looked at as it passes. */
+/** The same response; reports its text and its end. */
 function watched(
   response: Response,
   { onText, onEnd }: { readonly onText: (text: string) => void; readonly onEnd: (isResumable: boolean) => void },
@@ -121,7 +121,7 @@ function watched(
           return;
         }
         const text = decoder.decode(value, { stream: true });
-        // Events with an id can be asked for again.
+        // A stream whose events have ids can be resumed.
         isResumable ||= /^id:/m.test(text);
         onText(text);
         controller.enqueue(value);

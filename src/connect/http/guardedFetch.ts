@@ -10,19 +10,19 @@ import type { UrlGuard } from "./urlGuard.js";
 const MAX_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** What a {@link guardedFetch} is made of. */
 export interface GuardedFetchParts {
-  /** `undefined`: URLs are not checked. */
+  /** `undefined` turns the check off. */
   readonly guard: UrlGuard | undefined;
-  /** Where the server is, by its configuration. */
+  /** URL of the server's configuration. */
   readonly configured: URL;
-  /** Headers of its configuration: they are for it, and for no OAuth server. */
+  /** Configured headers; they are sent to the server alone, not to OAuth servers. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * A `fetch` that asks a guard about each URL it goes to. A redirect is followed when it keeps method and origin, as newer
- * versions of the SDK do, or leads from http to https; each step is asked about. Bodies are bounded.
+ * A `fetch` that checks every URL with a guard, redirects included, and bounds bodies.
+ *
+ * Follows a redirect (at most 5) that keeps the method, and the origin or its https form.
  */
 export async function guardedFetch({ guard, configured, headers: own }: GuardedFetchParts): Promise<FetchLike> {
   const send = guard === undefined ? fetch : await checkedFetch(guard);
@@ -48,7 +48,7 @@ export async function guardedFetch({ guard, configured, headers: own }: GuardedF
   };
 }
 
-/** True for the same origin, and for the https form of it on default ports. */
+/** True for the same origin, and for its https form on default ports. */
 function isSamePlace(from: URL, to: URL): boolean {
   if (from.origin === to.origin) return true;
   return (
@@ -56,14 +56,14 @@ function isSamePlace(from: URL, to: URL): boolean {
   );
 }
 
-/** The headers without those of the configuration, as they are when they are sent. */
+/** Removes the configured headers, unless their value was replaced. */
 function without(given: RequestInit["headers"], own: Readonly<Record<string, string>>): Headers {
   const headers = new Headers(given);
   for (const [name, value] of new Headers(own)) if (headers.get(name) === value) headers.delete(name);
   return headers;
 }
 
-/** What a name that cannot be resolved looks like to `fetch`. */
+/** Checks a URL; a failed DNS look-up becomes the `TypeError` that `fetch` throws. */
 async function checked(guard: UrlGuard, url: URL, signal: AbortSignal | null | undefined): Promise<void> {
   try {
     await guard.check(url, signal);
@@ -73,18 +73,18 @@ async function checked(guard: UrlGuard, url: URL, signal: AbortSignal | null | u
   }
 }
 
-/** A `fetch` whose connections go to addresses that the guard has seen. `undici` is loaded when the first one is made. */
+/** A `fetch` that connects only to addresses the guard has checked. Imports `undici` on first use. */
 async function checkedFetch(guard: UrlGuard): Promise<FetchLike> {
   const { Agent, fetch: fetchWith } = await import("undici");
   const dispatcher = new Agent({ connect: { lookup: guardedLookup(guard, "https:") } });
   return async (url, init) => {
     const { body, status, statusText, headers } = await fetchWith(url, { ...init, dispatcher } as never);
-    // Of the kind that everybody else makes.
+    // The global class; undici's own `Response` is a different one.
     return new Response(body as ReadableStream | null, { status, statusText, headers: [...headers] });
   };
 }
 
-/** A look-up for sockets, which gives addresses that the guard has seen. */
+/** A socket look-up that returns only addresses the guard has checked. */
 export function guardedLookup(guard: UrlGuard, protocol: string): LookupFunction {
   return (hostname, options, callback) => {
     const give = (addresses: readonly ResolvedAddress[]): void => {

@@ -3,7 +3,7 @@ import { MAX_BODY_BYTES, tooLarge } from "../failures.js";
 const EVENT_ENDS = ["\n\n", "\r\r", "\r\n\r\n"].map((end) => Buffer.from(end));
 const LONGEST_END = 4;
 
-/** The same response, whose body ends with an error when one message of it is too large: a server may send without end. */
+/** A response whose body fails once one message exceeds `maxBytes`; in an event stream each event counts alone. */
 export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): Response {
   if (response.body === null) return response;
   const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
@@ -11,7 +11,7 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   let before = Buffer.alloc(0);
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
-      // The end of an event may lie across two chunks.
+      // The end of an event may be split across two chunks.
       const text = isStream ? Buffer.concat([before, chunk]) : before;
       const end = lastEventEnd(text) - before.length;
       bytes = end < 0 ? bytes + chunk.byteLength : chunk.byteLength - end;
@@ -24,7 +24,7 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   return new Response(response.body.pipeThrough(counted), { status, statusText, headers });
 }
 
-/** Behind the last event that ends in a text; -1 when none does. */
+/** Index behind the last complete event; -1 without one. */
 function lastEventEnd(text: Buffer): number {
   return Math.max(
     ...EVENT_ENDS.map((end) => {

@@ -6,31 +6,28 @@ import { McpPolicyError } from "../../errors.js";
 import { rejectOnAbort } from "../../text/abort.js";
 import { addressKind, isInRange } from "./addresses.js";
 
-/* The longest name that there can be has 253. */
+/* Host names have at most 253 characters. */
 const MAX_HOST_CHARS = 260;
 const SCHEMES: readonly string[] = ["http:", "https:", "ws:", "wss:"];
 
 /**
- * Decides which URLs one server's connection may follow: the one of its configuration, where it redirects to, its SSE
- * endpoint, the OAuth servers it names.
+ * Decides which URLs one server's connection may open: the configured one, redirects, its SSE endpoint, its OAuth servers.
  *
- * - Only http(s) (ws(s) for WebSocket), no user names and passwords.
- * - Metadata services never.
- * - Local addresses only when the configuration of this server names them itself, or `allowHosts` does. All addresses of
- *   a name are looked at.
+ * - Only http(s) and ws(s), without user name and password.
+ * - Never a cloud's metadata service.
+ * - Local addresses only when this server's own URL or `allowHosts` names them. Checks every address of a host name.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#server-side-request-forgery-ssrf
  */
 export class UrlGuard {
   readonly #settings: UrlGuardSettings;
   readonly #serverName: string;
-  /** The host of the configuration, when it is a local one: what the operator wrote is meant. */
+  /** Host of the configured URL, if it is local: then the operator means it. */
   readonly #ownHost: string | undefined;
   readonly #isNamed: (host: string) => boolean;
-  /** Transports put errors of `fetch` into words of their own; this is what was meant. */
+  /** The last refusal, because transports hide the error that `fetch` threw. */
   lastRefusal: McpPolicyError | undefined;
 
-  /** @param configured - URL of the server's configuration. */
   constructor(settings: UrlGuardSettings, serverName: string, configured: URL) {
     this.#settings = settings;
     this.#serverName = serverName;
@@ -40,11 +37,9 @@ export class UrlGuard {
   }
 
   /**
-   * Checks a URL.
+   * Checks a URL and returns the addresses that may be connected to.
    *
-   * @returns The addresses that may be connected to.
-   * @throws {McpPolicyError} `URL_REFUSED` with the reason and the fix.
-   * @throws what the look-up throws.
+   * @throws {McpPolicyError} `URL_REFUSED` with the reason and the fix; and any error of the DNS look-up.
    */
   async check(url: URL, signal?: AbortSignal | null): Promise<readonly ResolvedAddress[]> {
     if (!SCHEMES.includes(url.protocol)) throw this.refused(url, `"${url.protocol}" is not http or https`);
@@ -66,7 +61,7 @@ export class UrlGuard {
     return addresses;
   }
 
-  /** The error of a URL that is not followed; {@link lastRefusal} from now on. */
+  /** Makes the error of a refused URL and keeps it as {@link lastRefusal}. */
   refused({ protocol, host }: URL, reason: string): McpPolicyError {
     const shown = host.length > MAX_HOST_CHARS ? `${host.slice(0, MAX_HOST_CHARS)}…` : host;
     const serverName = this.#serverName;
@@ -98,7 +93,7 @@ export class UrlGuard {
   }
 }
 
-/** Host of a URL without brackets and trailing dot. */
+/** Host of a URL without brackets and trailing dot, in lower case. */
 export function hostOf({ hostname }: URL): string {
   return hostname
     .toLowerCase()
@@ -106,7 +101,7 @@ export function hostOf({ hostname }: URL): string {
     .replace(/\.+$/, "");
 }
 
-/** True for a host that says itself that it is local: an address, or a name of this machine. */
+/** True for a local IP address and for a name of this machine. */
 export function isWrittenLocal(host: string): boolean {
   return isIP(host) === 0 ? isLocalName(host) : addressKind(host) !== "public";
 }

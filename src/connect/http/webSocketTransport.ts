@@ -9,11 +9,7 @@ import { MAX_MESSAGE_BYTES, TOO_LARGE } from "../failures.js";
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;
 
-/**
- * Speaks MCP over a WebSocket.
- *
- * Not the SDK's transport: that needs a global `WebSocket`, which Node 20 has not, and cannot send headers.
- */
+/** Speaks MCP over a WebSocket. The SDK's transport needs a global `WebSocket`, which Node 20 lacks, and sends no headers. */
 export class WebSocketTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -25,14 +21,13 @@ export class WebSocketTransport implements Transport {
   #socket: WebSocket | undefined;
   #endReason: string | undefined;
 
-  /** @param lookup - Resolves the host. Default: the system. */
   constructor(url: URL, headers: Readonly<Record<string, string>>, lookup?: LookupFunction) {
     this.#url = url;
     this.#headers = headers;
     this.#lookup = lookup;
   }
 
-  /** Why the connection ended, as far as is known. */
+  /** Why the connection ended, if known. */
   get endReason(): string | undefined {
     return this.#endReason;
   }

@@ -1,7 +1,7 @@
 import { MAX_MESSAGE_BYTES, rpcCodeOf } from "../failures.js";
 import type { RawResult } from "../peer.js";
 
-/** Everything that can be listed: the method, and the key of the elements in its result. */
+/** The MCP lists: method by result key. */
 export const LISTS = {
   tools: "tools/list",
   prompts: "prompts/list",
@@ -9,27 +9,25 @@ export const LISTS = {
   resourceTemplates: "resources/templates/list",
 } as const;
 
-/** Key of a list of {@link LISTS}. */
 export type ListKey = keyof typeof LISTS;
 
-/** All elements of a list of a server, unread. */
+/** Elements of a list, unparsed. */
 export interface RawList {
   readonly elements: readonly unknown[];
-  /** Why the listing was ended before the server said it was complete. */
+  /** Why listing stopped before the last page. */
   readonly cutBecause: string | undefined;
 }
 
-/* All pages of a list together. */
+/* Characters of all pages together. */
 const MAX_LIST_CHARS = 50_000_000;
 const METHOD_NOT_FOUND = -32_601;
 
 /**
- * Lists everything a server has of a kind, page by page.
+ * Lists all pages. Stops at a repeated cursor, after `maxPages`, and above 50 million characters.
  *
- * Stops at a repeated cursor, after `maxPages`, and when all pages together are too large. A server that does not know the
- * method has nothing.
+ * A server that does not know the method has an empty list.
  *
- * @param request - Sends one request; what it throws is thrown.
+ * @param request - Sends one request; its errors are passed on.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
  */
 export async function listPages(
@@ -51,7 +49,7 @@ export async function listPages(
     if (nextCursor === undefined || nextCursor === null) return { elements, cutBecause: undefined };
     if (typeof nextCursor !== "string") return { elements, cutBecause: "its cursor is not text" };
     cursor = nextCursor;
-    // One page is bounded by the size of one message.
+    // A single page is bounded by the message size.
     chars += charsOf(found);
     if (chars > MAX_LIST_CHARS) return { elements, cutBecause: `it is larger than ${MAX_LIST_CHARS / 1e6} MB` };
     if (cursors.has(cursor)) return { elements, cutBecause: "it repeats a page" };
@@ -60,12 +58,12 @@ export async function listPages(
   return { elements, cutBecause: `it has more than ${maxPages} pages` };
 }
 
-/** Characters of a page, about. */
+/** Approximate size of a page, in characters. */
 function charsOf(page: unknown): number {
   try {
     return JSON.stringify(page)?.length ?? 0;
   } catch {
-    // Too deep to be written.
+    // Nested too deeply to serialize.
     return MAX_MESSAGE_BYTES;
   }
 }

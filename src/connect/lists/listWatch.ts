@@ -1,26 +1,24 @@
 import { backoffMs } from "../backoff.js";
 
-/** A list that is kept fresh. */
 export interface WatchedList {
-  /** Lists again. Says whether anything changed. */
+  /** Lists again; true if anything changed. */
   list(): Promise<boolean>;
-  /** Whether there is a connection to list on. */
   canList(): boolean;
-  /** Called when listing in the background failed; the last good list stays. */
+  /** Called when a background listing fails; the last good list stays. */
   onFailed(error: unknown): void;
 }
 
 const DEBOUNCE_MS = 16;
-/** The longest pause between listings of a server that announces changes without end. */
+/** Longest pause between listings of a server that announces changes without end. */
 const MAX_PAUSE_MS = 5_000;
 const QUIET_MS = 1_000;
-/** A server may announce a change before its list shows it: after so long it is listed once more. */
+/** A server may announce a change before its list shows it: listed once more after this time. */
 const SECOND_LOOK_MS = 500;
-/** So often an announced change is tried to be listed again, with growing waits; then by age. */
+/** Retries after a failed listing, with growing waits; after them only age triggers one. */
 const MAX_RETRIES = 5;
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Keeps a list of a server fresh: lists again when it is announced, asked for, or old; one listing at a time. */
+/** Keeps a list fresh: lists again when it is announced, requested or old, one listing at a time. */
 export class ListWatch {
   readonly #list: WatchedList;
   #listedAtMs = NEVER;
@@ -39,23 +37,22 @@ export class ListWatch {
     return this.#failures > 0;
   }
 
-  /** True for a list that was last made so long ago or longer, or never. */
+  /** True for a list of that age or older, or never listed. */
   isOlderThan(ttlMs: number): boolean {
     return Date.now() - this.#listedAtMs >= ttlMs;
   }
 
-  /** What is kept is of another connection. */
   expire(): void {
     this.#listedAtMs = NEVER;
   }
 
-  /** It was listed just now, by other means. */
+  /** Records a listing that was made elsewhere. */
   listed(): void {
     this.#listedAtMs = Date.now();
     this.#failures = 0;
   }
 
-  /** The server announced a change: a burst of announcements leads to one listing after it, one without end to few. */
+  /** Plans a listing for an announced change: one after a burst, few during an endless stream. */
   announced(): void {
     if (this.#timer !== undefined) return;
     const isQuiet = Date.now() - this.#listedAtMs > QUIET_MS + this.#pauseMs;
@@ -64,7 +61,7 @@ export class ListWatch {
   }
 
   /**
-   * Lists again now, or joins the listing that is under way and lists once more after it.
+   * Lists again now; during a listing, joins it and repeats it.
    *
    * @returns Whether anything changed.
    * @throws when listing fails; the last good list stays.
@@ -82,13 +79,12 @@ export class ListWatch {
     }
   }
 
-  /** Lists again in the background when the last listing is older. */
+  /** Lists again in the background if the list is older. */
   refreshIfOlderThan(ttlMs: number): void {
     if (this.#refreshing !== undefined || !this.isOlderThan(ttlMs)) return;
     this.refresh().catch((error: unknown) => this.#list.onFailed(error));
   }
 
-  /** Ends what is planned. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

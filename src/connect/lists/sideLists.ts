@@ -4,21 +4,20 @@ import type { ListKey, RawList } from "./listPages.js";
 import type { Peer } from "../peer.js";
 import { ListWatch } from "./listWatch.js";
 
-/** A list besides that of tools. */
+/** A list other than the tool list. */
 export type SideKey = Exclude<ListKey, "tools">;
 
-/** Changes from one listing to the next, by name or URI. */
+/** Changes between two listings, by name or URI. */
 export interface ListDiff {
   readonly added: readonly string[];
   readonly removed: readonly string[];
   readonly changed: readonly string[];
 }
 
-/** The connection whose lists are kept. */
 export interface ListSource {
-  /** The peer that is open now. */
+  /** The open peer. */
   readonly current: Pick<Peer, "announces"> | undefined;
-  /** Milliseconds after which a list is made again whose changes are not announced. */
+  /** Age in milliseconds at which a list without change notifications is listed again. */
   readonly listTtlMs: number;
   listPages(key: SideKey): Promise<RawList>;
   canList(): boolean;
@@ -37,7 +36,7 @@ const ANNOUNCED: Readonly<Record<string, readonly SideKey[]>> = {
 };
 const IDENTITIES = { prompts: "name", resources: "uri", resourceTemplates: "uriTemplate" } as const;
 
-/** Prompts, resources and resource templates of one server: listed when they are asked for, kept, and kept fresh. */
+/** Prompts, resources and resource templates of one server: listed on demand, cached, kept fresh. */
 export class SideLists {
   readonly #source: ListSource;
   readonly #kept = new Map<SideKey, Kept>();
@@ -47,7 +46,7 @@ export class SideLists {
   }
 
   /**
-   * A list as it is now.
+   * The list as it is now.
    *
    * @throws when it has to be listed and that fails.
    */
@@ -59,19 +58,18 @@ export class SideLists {
     return kept.list!;
   }
 
-  /** A notification came: lists that are kept are made anew when it announces a change of them. */
+  /** Lists cached lists again when a notification announces a change. */
   notified(method: string): void {
     const keys = Object.hasOwn(ANNOUNCED, method) ? ANNOUNCED[method]! : [];
-    // Also while the first listing is under way: it may have missed the change.
+    // Also during the first listing, which may have missed the change.
     for (const key of keys) this.#kept.get(key)?.watch.announced();
   }
 
-  /** The connection is another one: what is kept may be old. */
+  /** Marks the lists as outdated after a reconnect. */
   expire(): void {
     for (const { watch } of this.#kept.values()) watch.expire();
   }
 
-  /** Ends what is planned. */
   stop(): void {
     for (const { watch } of this.#kept.values()) watch.stop();
   }

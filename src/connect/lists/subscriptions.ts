@@ -5,41 +5,39 @@ import { LRUCache } from "lru-cache";
 import type { Peer } from "../peer.js";
 import type { ServerRequest } from "../requests.js";
 
-/** The connection whose resources are watched. */
 export interface SubscriptionSource {
-  /** The peer that is open now. */
+  /** The open peer. */
   readonly current: Pick<Peer, "announces" | "client" | "request"> | undefined;
   send(request: ServerRequest): Promise<unknown>;
 }
 
-/** A request about a subscription. */
 export type SubscriptionMethod = "resources/subscribe" | "resources/unsubscribe";
 
-/** Milliseconds that a reading waits for its subscription at most. */
+/** Milliseconds that a read waits for its subscription. */
 const SUBSCRIBE_MS = 1_000;
-/** So many resources are watched for threads; a further one ends the watch of the one that was read longest ago. */
+/** Most resources watched for threads; the least recently read is dropped. */
 const MAX_WATCHED = 200;
 const LIST_CHANGED = "notifications/resources/list_changed";
 const UPDATED = "notifications/resources/updated";
 
 /**
- * Which resources of one server changed since they were read.
+ * Tells which resources of one server changed since they were read.
  *
- * A reading is tied to the mark that its resource had before it. Marks hold in one process and one connection: while the
- * connection was away, or in another process, a resource may have changed unseen.
+ * A read keeps the mark its resource had before it. Marks are valid in one process and one connection: a change during a
+ * disconnect, or seen by another process, goes unnoticed.
  */
 export class Subscriptions {
   readonly #source: SubscriptionSource;
-  /** Watched because a program asked for it, until it says otherwise. */
+  /** Subscribed by the program, until it unsubscribes. */
   readonly #wanted = new Set<string>();
-  /** Watched because a thread read them, with the version of each: drawn when the watch began, and at each change. */
+  /** Watched because a thread read them, with a version that rises with each change. */
   readonly #watched: LRUCache<string, number>;
   readonly #pending = new Map<string, Promise<unknown>>();
   #connection = randomUUID();
   #listVersion = 0;
-  /** Never drawn twice, so that what was watched before and is watched again is not taken for unchanged. */
+  /** Never reused, so that a resource watched again does not look unchanged. */
   #lastVersion = 0;
-  /** The server offered subscriptions and did not take one: nothing of this connection is watched any more. */
+  /** The server rejected a subscription: nothing more is watched on this connection. */
   #isRefused = false;
 
   constructor(source: SubscriptionSource) {
@@ -52,20 +50,19 @@ export class Subscriptions {
     });
   }
 
-  /** Asks the server to tell of changes until {@link unsubscribe}, also on later connections. */
+  /** Subscribes to a resource until {@link unsubscribe}, also after a reconnect. */
   async subscribe(uri: string): Promise<void> {
     await this.#request("resources/subscribe", uri);
     this.#wanted.add(uri);
   }
 
-  /** Ends {@link subscribe}. */
   async unsubscribe(uri: string): Promise<void> {
     this.#wanted.delete(uri);
     this.#watched.delete(uri);
     await this.#request("resources/unsubscribe", uri);
   }
 
-  /** Watches a resource that is about to be read, where the server offers that; waits for it no longer than a second. Never rejects. */
+  /** Watches a resource before it is read, if the server offers subscriptions. Waits at most a second; never rejects. */
   async watch(uri: string): Promise<void> {
     if (this.#isRefused || !this.#isOffered || this.#watched.get(uri) !== undefined) return;
     let pending = this.#pending.get(uri);
@@ -86,27 +83,27 @@ export class Subscriptions {
     await pending;
   }
 
-  /** The mark of a resource now, to be kept with what is read after this. */
+  /** The current mark of a resource, to keep with what is read after it. */
   mark(uri: string): string {
     const kind = this.#watched.has(uri) ? "watched" : "unwatched";
     return `${kind}/${this.#connection}/${this.#listVersion}/${this.#watched.peek(uri) ?? 0}`;
   }
 
-  /** Whether a resource may be another one than was read under this mark, as far as can be known. */
+  /** Whether a resource may have changed since it had this mark, as far as can be known. */
   isMarked(uri: string, mark: string): boolean {
     const [kind, connection, ...versions] = mark.split("/");
     const [, ...now] = this.mark(uri).split("/");
-    // What nobody tells of is old only when this very connection said so.
+    // An unwatched resource is outdated only if this connection announced a new list.
     if (kind === "unwatched") return connection === now[0] && versions[0] !== now[1];
     return [connection, ...versions].join("/") !== now.join("/");
   }
 
-  /** Whether a change since the mark would have been told of. */
+  /** Whether a change since the mark would have been announced. */
   isWatched(uri: string): boolean {
     return this.#watched.has(uri) && this.#source.current?.announces("subscriptions") === true;
   }
 
-  /** A notification came. It may name a part of what is watched. */
+  /** Handles a notification. Its URI may be a part of a watched resource. */
   notified(method: string, params: Readonly<Record<string, unknown>>): void {
     if (method === LIST_CHANGED) this.#listVersion += 1;
     const { uri } = params;
@@ -116,7 +113,7 @@ export class Subscriptions {
     }
   }
 
-  /** The connection is another one: what a program wants is subscribed again, the rest when it is read. */
+  /** Handles a new connection: subscribes again for the program; threads do so when they read. */
   expire(): void {
     this.#connection = randomUUID();
     this.#isRefused = false;
@@ -134,20 +131,20 @@ export class Subscriptions {
     await this.#source.send({ method, params: { uri }, subject, isRepeatable: true });
   }
 
-  /** Without taking the place of a call, and with little patience: nothing depends on it. */
+  /** Bypasses the concurrency limit, with a short timeout: nothing depends on the answer. */
   async #requestBriefly(method: SubscriptionMethod, uri: string): Promise<void> {
     await this.#source.current?.request({ method, params: { uri }, timeoutMs: SUBSCRIBE_MS });
   }
 
   #quietly(method: SubscriptionMethod, uri: string): void {
-    // Behind whatever calls this: the connection may just be becoming what it is.
+    // Deferred: the caller may be in the middle of a state change.
     void Promise.resolve()
       .then(() => this.#requestBriefly(method, uri))
       .catch(() => undefined);
   }
 }
 
-/** True for a URI itself and for what lies below it. */
+/** True for the URI itself and for URIs below it. */
 function isPartOf(uri: string, whole: string): boolean {
   if (!uri.startsWith(whole)) return false;
   return uri.length === whole.length || whole.endsWith("/") || ["/", "?", "#"].includes(uri[whole.length]!);

@@ -5,7 +5,7 @@ import { McpConnectionError } from "../../errors.js";
 import type { OpenPeer, Peer, PeerEvents } from "../peer.js";
 import { requestOn } from "./requestOn.js";
 
-/** How a server is reached whose connected client someone else has. */
+/** Opens a peer on a connected client that the user passed as option `client`. */
 export function openAdopted(client: Client, serverName: string): OpenPeer {
   return async (_signal, events) => {
     if (client.transport === undefined) {
@@ -20,12 +20,12 @@ export function openAdopted(client: Client, serverName: string): OpenPeer {
 }
 
 /**
- * A peer on a client that its owner opened and closes. Nothing of the owner's is replaced.
+ * A peer on a client whose owner opens and closes it; replaces none of the owner's handlers.
  *
- * @param secrets - What its owner's configuration says that is not to be shown.
+ * @param secrets - Texts to mask, from the owner's configuration.
  */
 export function adoptedPeer(client: Client, { onNotification }: PeerEvents, secrets: readonly string[] = []): Peer {
-  // Only where the owner has no handler of its own.
+  // Set only if the owner has no handler.
   const isOurs = client.fallbackNotificationHandler === undefined;
   if (isOurs) {
     client.fallbackNotificationHandler = async ({ method, params }) => {
@@ -41,7 +41,7 @@ export function adoptedPeer(client: Client, { onNotification }: PeerEvents, secr
     maskList: undefined,
     endReason: () => (client.transport === undefined ? "its connection was closed" : undefined),
     stderrTail: () => "",
-    // An owner's own handler may keep announcements from us.
+    // The owner's handler may receive the notifications in our place.
     announces: () => false,
     hasSession: () => (client.transport as { readonly sessionId?: string } | undefined)?.sessionId !== undefined,
     close: async () => {

@@ -8,10 +8,10 @@ import { maskValue } from "../maskValue.js";
 import type { Peer } from "../peer.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 
-/* An error page of a web server can be long. */
+/* An error page can be long. */
 const MAX_REASON_CHARS = 500;
 
-/** Why a server could not be opened, for the developer: with the HTTP status, the exit, the last lines of stderr. */
+/** The error of a failed connect, for the developer: HTTP status, exit code, last lines of stderr. */
 export function connectError(serverName: string, error: unknown, transport: Transport, peer: Peer): McpMiddlewareError {
   const stdio = transport instanceof StdioTransport ? transport : undefined;
   const tail = peer.stderrTail();
@@ -44,14 +44,14 @@ export function connectError(serverName: string, error: unknown, transport: Tran
   );
 }
 
-/** What went wrong in words: with the HTTP status, and with the cause of a failed `fetch`, which says only "fetch failed". */
+/** The error's text with its HTTP status and its cause, because `fetch` only says "fetch failed". */
 function describeCause(error: unknown, mask: (text: string) => string): string {
   const cause = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined;
   const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
   const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
   const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
   const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
-  // Masked before it is cut: a part of a secret would not be known again.
+  // Masked before it is cut: a cut secret would not be recognised.
   return cutAt(mask(status + text + reason), MAX_REASON_CHARS).trim();
 }
 

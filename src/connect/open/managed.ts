@@ -14,8 +14,8 @@ import type { McpConsents } from "../stdio/consents.js";
 import { guardedFetch, guardedLookup } from "../http/guardedFetch.js";
 import { connectionFetch } from "../http/connectionFetch.js";
 import { openAdopted } from "./adopted.js";
-import { Faults, NO_SECRETS, openClient, type Secrets } from "./openClient.js";
-import { credentialsOf, keeperOf, literalSecrets, withSpellings } from "../secrets.js";
+import { Faults, openClient } from "./openClient.js";
+import { keeperOf, NO_SECRETS, secretsOf, type Secrets } from "../secrets.js";
 import type { OpenPeer, Peer, PeerEvents } from "../peer.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 import { UrlGuard } from "../http/urlGuard.js";
@@ -24,13 +24,11 @@ import { WebSocketTransport } from "../http/webSocketTransport.js";
 type Remote = Extract<TransportSettings, { kind: "http" | "sse" }>;
 
 /**
- * How a managed server is opened: variables filled in, transport made, handshake done.
+ * Opens a managed server: fills in variables, makes the transport, does the handshake. A failure leaves no process or socket.
  *
- * A connection that cannot be opened leaves nothing behind: its process and sockets are gone before the error is thrown.
- *
- * @param consents - Who has approved which program; without it programs are started unasked.
+ * @param consents - Approved programs; without it programs start unasked.
  * @throws {McpConfigError} for a missing variable or a wrong URL.
- * @throws {McpPolicyError} for a URL that is not followed, or a program that was not approved.
+ * @throws {McpPolicyError} for a refused URL, or a program that was not approved.
  * @throws {McpAuthRequiredError} when the server answers 401 or asks for OAuth.
  * @throws {McpConnectionError} `CONNECT_FAILED` with the reason and the last stderr lines.
  */
@@ -52,11 +50,10 @@ export function openManaged(
     const { authProvider, ...plain } = { authProvider: undefined, ...transport };
     const { value, secrets: filled, resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
     const expanded = { ...value, ...(authProvider === undefined ? {} : { authProvider }) } as typeof transport;
-    const all = [...withSpellings(filled), ...literalSecrets(expanded)];
-    const secrets: Secrets = { all, credentials: credentialsOf(expanded, resolved) };
+    const secrets = secretsOf(expanded, filled, resolved);
     switch (expanded.kind) {
       case "stdio":
-        // What was approved may be other than what is started now.
+        // The program may have changed since it was approved.
         await consents?.verify({ serverName, parameters: expanded, secrets: filled });
         return openClient(serverName, new StdioTransport(expanded), secrets, signal, events);
       case "websocket": {
@@ -73,11 +70,9 @@ export function openManaged(
 }
 
 /**
- * Asks a person about the program of a stdio server before it is opened.
+ * Asks a person about a stdio server's program. Separate from opening it, so that the connect timeout does not apply.
  *
- * Apart from the opening, so that they may take longer than a connect.
- *
- * @returns `undefined` for servers that nobody has to be asked about.
+ * @returns `undefined` when nobody has to be asked.
  */
 export function consentOf(
   { serverName, transport }: ServerSettings,
@@ -91,7 +86,7 @@ export function consentOf(
   };
 }
 
-/** The same transport, whose `close()` never rejects: the SDK closes it after a failed handshake without looking. */
+/** The same transport with a `close()` that never rejects: the SDK ignores its rejection after a failed handshake. */
 function withQuietClose(transport: Transport): Transport {
   const close = async (): Promise<void> => {
     await Promise.resolve()
@@ -132,7 +127,7 @@ async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings | undef
   }
 }
 
-/** Checks the configured URL. A name that cannot be resolved is left to the transport, which says it better. */
+/** Checks the configured URL. A failed DNS look-up is left to the transport, whose error is clearer. */
 async function checkFirst(guard: UrlGuard | undefined, url: URL, signal: AbortSignal): Promise<void> {
   try {
     await guard?.check(url, signal);
@@ -142,7 +137,7 @@ async function checkFirst(guard: UrlGuard | undefined, url: URL, signal: AbortSi
   }
 }
 
-/** The `fetch` of a remote server: with a provider of tokens, one that renews them; with the headers of each call. */
+/** The `fetch` of a remote server: adds each call's headers, and renews tokens when there is an `authProvider`. */
 function fetchOf(
   { serverName, remote: { authProvider: provider }, secrets }: RemoteParts,
   serverUrl: URL,
@@ -171,7 +166,7 @@ async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): 
         return await openSse(candidate);
       } catch (sseError) {
         if (McpAuthRequiredError.isInstance(sseError)) throw sseError;
-        // The first error says more: it is about the URL that was configured.
+        // The first error is about the configured URL.
       }
     }
     throw error;
@@ -191,7 +186,7 @@ function httpTransport(
   });
 }
 
-// Deprecated in the protocol and still what some servers speak.
+// Deprecated in the protocol, but some servers speak nothing else.
 // eslint-disable-next-line @typescript-eslint/no-deprecated
 function sseTransport(url: URL, { headers, authProvider }: Remote, guarded: FetchLike): SSEClientTransport {
   // eslint-disable-next-line @typescript-eslint/no-deprecated
@@ -202,14 +197,14 @@ function sseTransport(url: URL, { headers, authProvider }: Remote, guarded: Fetc
   });
 }
 
-/** A server that knows only SSE refuses the POST of streamable HTTP with a 4xx; 401 and 403 are about credentials. */
+/** True for a 4xx that may come from an SSE-only server; 401 and 403 are about credentials. */
 function mayBeSse(error: unknown): boolean {
   const cause = McpConnectionError.isInstance(error) ? error.cause : undefined;
   const code = cause instanceof StreamableHTTPError ? cause.code : undefined;
   return code !== undefined && code >= 400 && code < 500 && code !== 401 && code !== 403;
 }
 
-/** The URL as given, then with a last path segment `mcp` replaced by `sse`. */
+/** The URL as given, then the one with a last path segment `sse` in place of `mcp`. */
 function sseUrls(url: URL): URL[] {
   const other = new URL(url);
   other.pathname = url.pathname.replace(/(^|\/)mcp\/?$/, "$1sse");

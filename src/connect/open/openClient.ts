@@ -12,10 +12,11 @@ import type { FetchEvents } from "../http/connectionFetch.js";
 import { maskValue, maskWords } from "../maskValue.js";
 import type { Peer, PeerEvents } from "../peer.js";
 import { requestOn } from "./requestOn.js";
+import type { Secrets } from "../secrets.js";
 import { StdioTransport } from "../stdio/stdioTransport.js";
 import { WebSocketTransport } from "../http/webSocketTransport.js";
 
-/** What the client says about itself in `initialize`. */
+/** Client name and version in `initialize`. */
 export const CLIENT_INFO = { name: "langchain-mcp-middleware", version: "0.1.0" } as const;
 
 const TERMINATE_SESSION_MS = 1_000;
@@ -24,22 +25,11 @@ const CLOSE_MS = 3_000;
 const MAX_STDERR_LINES = 8;
 const MAX_STDERR_CHARS = 8_000;
 const PARSE_MS = 20;
-/** The client's word for an answer that came after its request was given up. */
+/** The SDK's error for a response that came after its request had ended. */
 const STRAY_ANSWER = /unknown message ID/;
 
-/** Values that are not for everybody; those that come up later are added. */
-export interface Secrets {
-  /** Never shown in messages about the server. */
-  readonly all: string[];
-  /** Those that are taken out also of what the server sends. */
-  readonly credentials: string[];
-}
-
-/** Nothing is known to be secret. */
-export const NO_SECRETS: Secrets = Object.freeze({ all: [], credentials: [] });
-
 /**
- * Opens a client of the SDK over a transport: handshake done, or nothing left behind.
+ * Opens an SDK client over a transport. A failed handshake leaves nothing behind.
  *
  * @throws {McpMiddlewareError} with the reason.
  */
@@ -64,7 +54,7 @@ export async function openClient(
       events.onEnd();
     } else if (!tellsItsEnd(transport) && !STRAY_ANSWER.test(error.message)) events.onTrouble(error);
   };
-  // The client keeps these for itself; this handler is called before its own.
+  // The SDK's client does not pass these on; this handler runs before its own.
   transport.onmessage = (message) => {
     if ("method" in message) {
       if (message.method === "notifications/cancelled") events.onNotification(message.method, message.params ?? {});
@@ -83,7 +73,7 @@ export async function openClient(
     return peer;
   } catch (error) {
     const stdio = transport instanceof StdioTransport ? transport : undefined;
-    // Written to as it ended: its exit, which says more, is about to come.
+    // The exit code, which explains more, may arrive a moment after the failed write.
     if (!signal.aborted) await stdio?.settled(EXIT_WAIT_MS);
     const reason = connectError(serverName, error, transport, peer);
     await peer.close();
@@ -91,36 +81,34 @@ export async function openClient(
   }
 }
 
-/** Transports that close when the connection is gone; what else they report are stray lines. */
+/** True for transports that close when the connection is gone, so that their errors are mere stray lines. */
 function tellsItsEnd(transport: Transport): boolean {
   return transport instanceof StdioTransport || transport instanceof WebSocketTransport;
 }
 
-/** What goes wrong on a connection that its transport does not say. */
+/** Failures of a connection that its transport does not report. */
 export class Faults implements FetchEvents {
-  /** Why the connection is of no use any more, although it is not closed. */
+  /** Why the connection is unusable although it is still open. */
   brokenBecause: string | undefined;
-  /** True when notifications do not reach us any more. */
+  /** True once notifications no longer arrive. */
   isDeaf = false;
-  /** Told of a request that will never be answered. */
+  /** Called for a request that will never be answered. */
   onUnanswered: (requestId: string | number) => void = () => undefined;
   readonly #open = new Set<string | number>();
-  /** Requests whose stream ended and is to be taken up again. */
+  /** Requests whose stream ended and may be resumed. */
   readonly #suspended = new Set<string | number>();
 
-  /** A request was sent whose answer comes in a stream. */
   onSent(requestId: string | number): void {
     this.#open.add(requestId);
   }
 
-  /** An answer arrived. */
   answered(requestId: string | number): void {
     this.#open.delete(requestId);
     this.#suspended.delete(requestId);
   }
 
   onStreamEnd(requestId: string | number, isResumable: boolean): void {
-    // What the stream brought last is still on its way through the parser.
+    // The last chunk may still be in the parser.
     setTimeout(() => {
       if (!this.#open.has(requestId)) return;
       if (isResumable) this.#suspended.add(requestId);
@@ -154,9 +142,9 @@ function makePeer(client: Client, transport: Transport, { all, credentials }: Se
     if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
       await settleWithin(Promise.allSettled([transport.terminateSession()]), TERMINATE_SESSION_MS);
     }
-    // The client lets go of its transport when a handshake fails, so both are closed.
+    // The SDK's client drops its transport after a failed handshake, so both are closed.
     const closings = [() => client.close(), () => transport.close()].map((end) => Promise.resolve().then(end));
-    // A transport of the user's own may never end.
+    // A custom transport may hang in `close()`.
     await settleWithin(Promise.allSettled(closings), CLOSE_MS);
   };
   return {
@@ -164,7 +152,7 @@ function makePeer(client: Client, transport: Transport, { all, credentials }: Se
     request: (request) => requestOn(client, request),
     mask,
     get maskContent() {
-      // Tokens come up later.
+      // Tokens are added later.
       return credentials.length === 0 ? undefined : maskContent;
     },
     get maskList() {
@@ -188,7 +176,7 @@ function makePeer(client: Client, transport: Transport, { all, credentials }: Se
   };
 }
 
-/** A JavaScript stack frame says where, not what; it must not push out the line that says what. */
+/** A JavaScript stack frame; those must not push out the line with the error. */
 const STACK_FRAME = /^\s+at .*:\d+:\d+\)?\s*$/;
 
 function lastLines(text: string): string {

@@ -11,7 +11,7 @@ import { literalSecrets } from "../secrets.js";
 import type { OpenPeer } from "../peer.js";
 import { UrlGuard } from "../http/urlGuard.js";
 
-/** What is used of a `MultiServerMCPClient`. */
+/** The parts of a `MultiServerMCPClient` that {@link McpHub.wrap} uses. */
 export interface WrappableClient {
   readonly config: {
     readonly mcpServers: Readonly<Record<string, unknown>>;
@@ -21,17 +21,14 @@ export interface WrappableClient {
   getClient(serverName: string): Promise<Client | undefined>;
 }
 
-/** True for a `MultiServerMCPClient`, or what has its shape. */
+/** True for a `MultiServerMCPClient`, or an object of its shape. */
 export function isWrappableClient(value: unknown): value is WrappableClient {
   if (typeof value !== "object" || value === null) return false;
   const { config, getClient } = value as Partial<WrappableClient>;
   return typeof getClient === "function" && typeof config === "object" && config !== null && "mcpServers" in config;
 }
 
-/**
- * Why the URL of a server of a wrapped client would be refused, were it ours to open; `undefined` when it would not be, or
- * cannot be told.
- */
+/** The error with which the URL guard would refuse a wrapped server; `undefined` if it would not, or if there is no URL. */
 export async function unguardedUrl(
   { config }: WrappableClient,
   serverName: string,
@@ -47,7 +44,7 @@ export async function unguardedUrl(
   return undefined;
 }
 
-/** What an entry of its owner's configuration says that is not to be shown, however it is made. */
+/** Texts to mask, from the owner's entry of a server, whatever its shape. */
 function secretsOf(entry: unknown): string[] {
   if (!isRecord(entry)) return [];
   const { url, headers, env } = entry;
@@ -66,12 +63,9 @@ function secretsOf(entry: unknown): string[] {
 }
 
 /**
- * How a server of a wrapped client is reached: its owner's client, asked once.
+ * Opens a peer on a wrapped client's connection, which its owner opens and closes.
  *
- * The owner connects and closes. `getClient` opens all servers one after the other and starts duplicates when it is
- * called twice at the same time, so all servers of one client share one lock.
- *
- * @param lock - Runs one task at a time; one for each wrapped client.
+ * @param lock - Runs one task at a time, shared by all servers of the client: concurrent `getClient` calls start duplicates.
  */
 export function openWrapped(
   owner: WrappableClient,

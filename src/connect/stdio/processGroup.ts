@@ -4,11 +4,11 @@ import { spawn } from "node:child_process";
 
 import { onExit } from "signal-exit";
 
-/** Milliseconds between the steps of {@link endGroup}. */
+/** Waits of {@link endGroup}. */
 export interface KillLadder {
-  /** From SIGINT (and end of stdin) to SIGTERM. */
+  /** Milliseconds from SIGINT (and end of stdin) to SIGTERM. */
   readonly afterSigintMs: number;
-  /** From SIGTERM to SIGKILL. */
+  /** Milliseconds from SIGTERM to SIGKILL. */
   readonly afterSigtermMs: number;
 }
 
@@ -17,11 +17,11 @@ export const DEFAULT_KILL_LADDER: KillLadder = { afterSigintMs: 100, afterSigter
 const POLL_MS = 10;
 const AFTER_SIGKILL_MS = 500;
 
-/** Groups that this process started and has not seen end; killed by the one exit hook. */
+/** Running process groups of this process, for the exit hook. */
 const livingGroups = new Set<number>();
 let removeExitHook: (() => void) | undefined;
 
-/** Remembers a process group, so that it is killed when this process ends without closing it. */
+/** Has a process group killed when this process exits without closing it. */
 export function watchGroup(groupId: number): void {
   livingGroups.add(groupId);
   removeExitHook ??= onExit(() => {
@@ -29,7 +29,7 @@ export function watchGroup(groupId: number): void {
   });
 }
 
-/** Forgets a process group. The exit hook is removed with the last one. */
+/** Removes a process group from the exit hook. */
 export function forgetGroup(groupId: number): void {
   livingGroups.delete(groupId);
   if (livingGroups.size > 0) return;
@@ -38,9 +38,8 @@ export function forgetGroup(groupId: number): void {
 }
 
 /**
- * Ends a child and everything it started: SIGINT, then SIGTERM, then SIGKILL to its process group.
- *
- * Returns when no process of the group runs any more; a process that has ended and waits to be collected counts as gone.
+ * Ends a child's process group: SIGINT, then SIGTERM, then SIGKILL. Returns when none of its processes runs; zombies do not
+ * count.
  */
 export async function endGroup(child: ChildProcess, ladder: KillLadder = DEFAULT_KILL_LADDER): Promise<void> {
   const { pid } = child;
@@ -68,7 +67,7 @@ function signalGroup(groupId: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-groupId, signal);
   } catch {
-    // It ended meanwhile.
+    // Already ended.
   }
 }
 
@@ -81,7 +80,7 @@ async function waitUntilGone(groupId: number, waitMs: number): Promise<boolean> 
   return !(await isGroupAlive(groupId));
 }
 
-/** True while a process of the group runs. On systems without `/proc` a zombie counts as running. */
+/** True while a process of the group runs. Without `/proc` a zombie counts as running. */
 export async function isGroupAlive(groupId: number): Promise<boolean> {
   try {
     process.kill(-groupId, 0);
@@ -93,7 +92,7 @@ export async function isGroupAlive(groupId: number): Promise<boolean> {
   return members === undefined || members.some((state) => state !== "Z" && state !== "X");
 }
 
-/** States (`R`, `S`, `Z` …) of the processes of a group; `undefined` when `/proc` cannot be read. */
+/** Process states (`R`, `S`, `Z` …) of a group; `undefined` when `/proc` cannot be read. */
 async function statesOfGroup(groupId: number): Promise<string[] | undefined> {
   let entries: string[];
   try {

@@ -11,18 +11,18 @@ import type { TransportSettings } from "../../config/transport.js";
 import { TOO_LARGE } from "../failures.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 
-/** How a stdio server is started. Variables are filled in. */
+/** Parameters of a stdio server, with variables filled in. */
 export type StdioParameters = Omit<Extract<TransportSettings, { kind: "stdio" }>, "kind">;
 
-/* Twice what is shown: what is cut away may have cut a secret, which is not known again then. */
+/* Twice of what is shown: a secret that is cut in half would not be masked. */
 const MAX_STDERR_CHARS = 16_000;
-/* From the exit of a child until its pipes are given up. */
+/* Milliseconds from the child's exit until its pipes are destroyed. */
 const DRAIN_MS = 200;
 
-/* What programs on Windows need to be found and to run, besides the SDK's defaults. */
+/* Variables that Windows programs need besides the SDK's defaults. */
 const WINDOWS_ENVIRONMENT = ["PATHEXT", "COMSPEC", "WINDIR", "PROGRAMDATA", "PROGRAMFILES(X86)", "COMMONPROGRAMFILES", "TMP"];
 
-/** The environment of a stdio child: the SDK's small default, the inherited names, then `env`. */
+/** Environment of a stdio child: the SDK's defaults, then the inherited names, then `env`. */
 export function childEnvironment(
   { env, inheritEnv }: Pick<StdioParameters, "env" | "inheritEnv">,
   platform: NodeJS.Platform = process.platform,
@@ -32,7 +32,6 @@ export function childEnvironment(
   return { ...getDefaultEnvironment(), ...inheritedEnvironment({ inheritEnv: names }, own), ...env };
 }
 
-/** The variables of this process that a child also gets. */
 export function inheritedEnvironment(
   { inheritEnv }: Pick<StdioParameters, "inheritEnv">,
   own: NodeJS.ProcessEnv = process.env,
@@ -43,8 +42,8 @@ export function inheritedEnvironment(
 /**
  * Speaks MCP with a child process over stdin and stdout.
  *
- * Unlike the SDK's transport: the child leads a process group of its own, so that `close()` also ends what it started;
- * stderr is read from the first byte and its tail kept; neither child nor pipes keep this process alive.
+ * Unlike the SDK's transport: `close()` ends the child's whole process group, the last stderr output is kept, and neither child
+ * nor pipes keep this process alive.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
  */
@@ -67,22 +66,22 @@ export class StdioTransport implements Transport {
     this.#parameters = parameters;
   }
 
-  /** The last characters the child wrote to stderr. May hold secrets. */
+  /** The last 16,000 characters of stderr. May hold secrets. */
   get stderrTail(): string {
     return this.#stderr;
   }
 
-  /** Why the child ended, as far as is known. */
+  /** Why the child ended, if known. */
   get endReason(): string | undefined {
     return this.#endReason ?? (this.#closing === undefined ? undefined : "it was closed");
   }
 
-  /** How many lines on stdout were no MCP messages. */
+  /** Lines on stdout that were no MCP messages. */
   get strayLines(): number {
     return this.#strayLines;
   }
 
-  /** Process id of the child, which is also the id of its process group. */
+  /** Process id of the child and of its process group. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -101,13 +100,13 @@ export class StdioTransport implements Transport {
         watchGroup(child.pid!);
         resolve();
       });
-      // Attached before anything can go wrong: without a listener it would end the process.
+      // Attached early: an "error" event without a listener ends this process.
       child.on("error", (error) => {
         this.#endReason ??= error.message;
         reject(error);
       });
     });
-    // Out of file descriptors there is neither a process nor a pipe.
+    // Out of file descriptors there is neither a pid nor a pipe.
     if (child.pid === undefined) return spawned;
     this.#child = child;
     child.stderr!.setEncoding("utf8").on("data", (text: string) => this.#keepStderr(text));
@@ -119,17 +118,17 @@ export class StdioTransport implements Transport {
     child.unref();
     child.once("exit", (code, signal) => {
       this.#hasExited = true;
-      // A signal while closing is our own.
+      // During `close()` the signal is our own.
       if (signal === null) this.#endReason ??= `it exited with code ${code}`;
       else if (this.#closing === undefined) this.#endReason ??= `it was ended by ${signal}`;
-      // What it started may hold its pipes open; that must not hide its end.
+      // A grandchild may hold the pipes open, and "close" would not come.
       setTimeout(() => this.#ended(child), DRAIN_MS).unref();
     });
     child.once("close", () => this.#ended(child));
     await spawned;
   }
 
-  /** Waits for the end of a child that is about to end, so that its reason is known. */
+  /** Waits for a child that is about to exit, so that its reason is known. */
   async settled(limitMs: number): Promise<void> {
     const end = performance.now() + limitMs;
     while (!this.#hasExited && this.#endReason === undefined && performance.now() < end)
@@ -151,7 +150,7 @@ export class StdioTransport implements Transport {
         new Error(`The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`),
       );
     }
-    // A failed write is told by the stream's "error" event; only a full pipe is waited for.
+    // The stream's "error" event reports a failed write; only a full pipe is waited for.
     if (stdin.write(serializeMessage(message))) return Promise.resolve();
     return new Promise((resolve) => {
       const onFree = (): void => {
@@ -192,7 +191,7 @@ export class StdioTransport implements Transport {
         if (message === null) return;
         this.onmessage?.(message);
       } catch (error) {
-        // A line that is no MCP message, such as a stray print: the next line may be one.
+        // No MCP message, such as a stray print; the next line may be one.
         this.#strayLines += 1;
         this.onerror?.(error as Error);
       }

@@ -18,7 +18,7 @@ import { mcpStateFields } from "./state.js";
 /** Options of {@link createMcpGraph}. */
 export interface McpGraphOptions extends McpNodesOptions {
   readonly model: BaseChatModel;
-  /** Keeps threads; needed to ask a person by an interrupt. */
+  /** Keeps threads; needed for interrupts. */
   readonly checkpointer?: BaseCheckpointSaver | boolean;
   readonly store?: BaseStore;
 }
@@ -27,11 +27,11 @@ export interface McpGraphOptions extends McpNodesOptions {
 export const McpGraphSchema = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
 
 const { mcpActivation, disabledMcpServers } = mcpStateFields;
-/** What a caller may set, and gets back: also the graph that this one is a node of, whose own listing and answers stay. */
+/** Input and output: keeps our private keys from the caller, and from a parent graph that has its own. */
 const PublicSchema = new StateSchema({ messages: MessagesValue, mcpActivation, disabledMcpServers });
 
 /**
- * A compiled graph of an agent with MCP tools, in one line; `createMcpNodes` gives its parts for a graph of your own.
+ * Makes a compiled agent graph with MCP tools; use `createMcpNodes` to build your own graph from its parts.
  *
  * @throws {McpConfigError} for unknown or wrong options.
  * @example

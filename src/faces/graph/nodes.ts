@@ -19,51 +19,50 @@ import type { McpStateUpdate, McpThreadState } from "../../state.js";
 /** State that the nodes read. */
 export type McpGraphState = McpThreadState & { readonly messages: BaseMessage[] };
 
-/** What a node changes. */
+/** State update of a node. */
 export type McpGraphUpdate = McpStateUpdate & { messages?: BaseMessage[] };
 
-/** Options of {@link createMcpNodes}: those of an agent, and what the agent is made of. */
+/** Options of {@link createMcpNodes}. */
 export interface McpNodesOptions extends McpAgentOptions {
-  /** Called by the node `callModel`. Not needed where you call the model yourself. */
+  /** Model of the node `callModel`. Not needed if you call the model yourself. */
   readonly model?: BaseChatModel;
-  /** Tools of the agent's own. They win over MCP tools of the same name. */
+  /** The agent's own tools. They win over MCP tools of the same name. */
   readonly ownTools?: readonly StructuredToolInterface[];
-  /** Stands before the listing in the system message. */
+  /** Precedes the listing in the system message. */
   readonly systemPrompt?: string | SystemMessage;
 }
 
-/** The nodes of a graph with MCP tools, and the ways between them. Names are those of {@link createMcpGraph}. */
+/** Nodes and conditional edges of a graph with MCP tools, named as in {@link createMcpGraph}. */
 export interface McpNodes {
-  /** Opens servers, and takes what the person typed: mentions, commands. The first node of a run. */
+  /** First node of a run: connects servers, and takes typed mentions and commands. */
   readonly input: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
-  /** Calls the model. */
   readonly callModel: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
-  /** What the model is to be sent, for a node of your own; write `update` and what `complete(answer)` gives to the state. */
+  /** Prepares a model call for your own node; write `update` and the result of `complete(answer)` to the state. */
   readonly prepareModelCall: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<ModelRequest>;
-  /** Asks a person about calls, and about what was typed, in one interrupt. Behind every model call. */
+  /** Asks a person about calls and typed input, in one interrupt. Runs after every model call. */
   readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
   /** Runs one call that {@link McpNodes.afterPolicy} sent, or all calls of the last answer. */
   readonly tools: (
     state: McpGraphState & { readonly mcpToolCall?: ToolCall },
     config: LangGraphRunnableConfig,
   ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
-  /** Behind `input`: to the model, to the policy when a person has to be asked, or to the end when they have been answered. */
+  /** After `input`: to the policy if a person has to be asked, to the end if they were answered, else to the model. */
   readonly afterInput: (state: McpGraphState) => "callModel" | "policy" | typeof END;
-  /** Behind the model: to the policy when it calls tools, else to the end. */
+  /** After the model: to the policy if it called tools, else to the end. */
   readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
   /**
-   * Behind the policy: each call to the node `tools` by itself, so that one that interrupts makes no other run twice; to
-   * the model or to the end when what the person typed was asked about.
+   * After the policy: sends each call to `tools` alone, so that an interrupt repeats no other call.
+   *
+   * After typed input was asked about: to the model or to the end.
    */
   readonly afterPolicy: (state: McpGraphState) => Send[] | "callModel" | typeof END;
 }
 
 /**
- * The nodes of a LangGraph graph of your own that gives a model the tools of MCP servers.
+ * Makes the nodes of your own LangGraph graph with MCP tools.
  *
- * They do what `mcpMiddleware` does in `createAgent`, and read and write the same state: put `mcpStateFields` into your
- * `StateSchema`, or `mcpAnnotation.spec` into your `Annotation.Root`. Keys that begin with `_` are written by these nodes
- * alone: leave them out of the input of a graph that others call.
+ * They behave like `mcpMiddleware` and use the same state: add `mcpStateFields` to your `StateSchema`, or `mcpAnnotation.spec`
+ * to your `Annotation.Root`. Keep keys that begin with `_` out of the graph's input.
  *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
@@ -85,7 +84,7 @@ export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: M
   return makeNodes(hubOrClient, options, "createMcpNodes");
 }
 
-/** The same. @param subject - Whose options they are, for errors. */
+/** Makes the nodes. @param subject - Function name for errors. */
 export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
   const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
   const agent = new McpAgent(hubOf(hubOrClient, subject), parseAgentOptions(agentOptions, `${subject} options`));
@@ -134,13 +133,13 @@ export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNod
     afterPolicy: (state) => {
       const calls = openCalls(state.messages);
       if (calls.length === 0) return isAnswered(state) ? END : "callModel";
-      // What is read in the conversation, and what is attached to it, is not what a tool needs.
+      // Tools need no resources of the conversation.
       return calls.map((mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }));
     },
   };
 }
 
-/** True when the person has been answered in the model's place. The last word of another agent is no answer of ours. */
+/** True when the person was answered in the model's place; another agent's last message does not count. */
 function isAnswered({ messages }: McpGraphState): boolean {
   return isAnswerTo(messages.at(-1));
 }

@@ -15,7 +15,7 @@ import {
 } from "../../state.js";
 
 /**
- * Our fields of a thread's state, for a `StateSchema` of your own.
+ * Our state fields for your own `StateSchema`.
  *
  * @example
  * const State = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
@@ -27,7 +27,7 @@ function lastWrite<Value>() {
 }
 
 /**
- * Our fields of a thread's state, for an `Annotation.Root` of your own.
+ * Our state fields for your own `Annotation.Root`.
  *
  * @example
  * const State = Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec });

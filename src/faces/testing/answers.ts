@@ -1,33 +1,33 @@
 import { isRecord } from "../../text/isRecord.js";
 import { messageOf } from "../../errors.js";
 
-/** What a scripted call is given. */
+/** A call, as a script's function receives it. */
 export interface McpTestCall {
   readonly serverName: string;
-  /** The server's own name of the tool, the name of the prompt, or the URI of the resource. */
+  /** Raw tool name, prompt name, or URI. */
   readonly target: string;
-  /** As they reached the server: repaired, checked, and as a person edited them. */
+  /** As they reached the server: repaired, validated, edited by a person. */
   readonly arguments: Readonly<Record<string, unknown>>;
   /** Number of the call of this target, from 1. */
   readonly count: number;
 }
 
-/** A result in the protocol's own shape. */
 type Result = Readonly<Record<string, unknown>>;
 
-/** What is answered: text, a result in the protocol's own shape, or an `Error`. */
+/** Text, a result in MCP's shape, or an `Error`. */
 export type McpTestValue = string | Result | Error;
 
 /**
- * Scripted answer: a value, a function of the call, or an array of these, one for each call in turn. An `Error` of a tool is
- * an `isError` result with its message; of a prompt or a resource it is the server's refusal.
+ * Scripted answer: a value, a function of the call, or an array of these, one per call.
+ *
+ * An `Error` becomes an `isError` result of a tool, and a JSON-RPC error of a prompt or resource.
  */
 export type McpTestAnswer =
   | McpTestValue
   | ((call: McpTestCall) => McpTestValue | Promise<McpTestValue>)
   | readonly (McpTestValue | ((call: McpTestCall) => McpTestValue | Promise<McpTestValue>))[];
 
-/** What a script says to a call. @throws what the script's function throws, and when it has no further answer. */
+/** Returns a script's answer to a call. @throws errors of the script's function, and when answers run out. */
 export async function answerTo(answer: McpTestAnswer, call: McpTestCall): Promise<McpTestValue> {
   const one = isSequence(answer) ? answer[call.count - 1] : answer;
   if (one === undefined && isSequence(answer)) {
@@ -40,7 +40,7 @@ export async function answerTo(answer: McpTestAnswer, call: McpTestCall): Promis
   );
 }
 
-/** An array of blocks was meant for one result, and is a sequence of answers here. A resource's content has no `type`. */
+/** True for a content block: an array of them is read as a sequence of answers, not as one result. */
 function isContentBlock(value: Readonly<Record<string, unknown>>): boolean {
   return ["text", "image", "audio", "resource", "resource_link"].includes(String(value["type"]));
 }
@@ -51,7 +51,7 @@ function isSequence(answer: McpTestAnswer): answer is Extract<McpTestAnswer, rea
 
 const RESULT_KEYS = ["content", "structuredContent", "isError", "_meta"] as const;
 
-/** The result of a tool. @throws for an object that is none. */
+/** Makes a tool result. @throws for an object that is none. */
 export function toToolResult(value: McpTestValue): Result {
   if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (value instanceof Error) return { content: [{ type: "text", text: messageOf(value) }], isError: true };
@@ -61,13 +61,13 @@ export function toToolResult(value: McpTestValue): Result {
   );
 }
 
-/** The result of a prompt. @throws a value that is an `Error`. */
+/** Makes a prompt result. @throws a value that is an `Error`. */
 export function toPromptResult(value: McpTestValue): Result {
   if (value instanceof Error) throw value;
   return typeof value === "string" ? { messages: [{ role: "user", content: { type: "text", text: value } }] } : value;
 }
 
-/** The result of reading a resource. @throws a value that is an `Error`. */
+/** Makes a resource result. @throws a value that is an `Error`. */
 export function toResourceResult(value: McpTestValue, uri: string): Result {
   if (value instanceof Error) throw value;
   if (typeof value === "string") return { contents: [{ uri, mimeType: "text/plain", text: value }] };

@@ -8,22 +8,22 @@ import type { McpTestAnswer, McpTestCall } from "./answers.js";
 import type { McpRecording } from "./recording.js";
 import { TestServer, type McpTestScript } from "./testServer.js";
 
-/** One server of a test hub: what it offers, what it answers, and any option of a server entry but how it is reached. */
+/** One server of a test hub: its recording, its answers, and server options other than transport. */
 export interface McpTestServerEntry extends Omit<
   McpServerEntry,
   "command" | "args" | "env" | "cwd" | "url" | "headers" | "auth" | "authProvider" | "createTransport" | "client"
 > {
-  /** What it offers: from {@link recordMcpServers}, `hub.snapshot(name)`, or written by hand. */
+  /** Its recording: from {@link recordMcpServers}, `hub.snapshot(name)`, or written by hand. */
   readonly recording: McpRecording;
-  /** Answers of tools, by raw name. A tool without one answers with an error that says so. Default: none. */
+  /** Answers of tools by raw name; a tool without one returns an error. Default: none. */
   readonly answers?: Readonly<Record<string, McpTestAnswer>>;
-  /** Answers of prompts, by name: a text is a message of the user. Default: none. */
+  /** Answers of prompts by name; text becomes a user message. Default: none. */
   readonly prompts?: Readonly<Record<string, McpTestAnswer>>;
-  /** Contents of resources, by URI. Default: none. */
+  /** Contents of resources by URI. Default: none. */
   readonly resources?: Readonly<Record<string, McpTestAnswer>>;
 }
 
-/** Options of {@link createMcpTestHub}: those of a hub, with servers that are recorded and scripted. */
+/** Options of {@link createMcpTestHub}. */
 export interface McpTestHubOptions extends Omit<McpHubOptions, "mcpServers"> {
   readonly mcpServers: Readonly<Record<string, McpTestServerEntry>>;
 }
@@ -36,11 +36,11 @@ export interface McpTestHubCall extends McpTestCall {
 const NOTHING = {} as McpTestServerEntry;
 const KINDS = { answers: "tool", prompts: "prompt", resources: "resource" } as const;
 
-/** A hub without servers, and what its agents did. Close it with `close()` or `await using`. */
+/** A hub of recorded servers, with a log of calls. Close it with `close()` or `await using`. */
 export class McpTestHub implements AsyncDisposable {
-  /** The hub, for `mcpMiddleware` and the like. */
+  /** The hub, for `mcpMiddleware` and the other faces. */
   readonly hub: McpHub;
-  /** What reached the servers, in order: what was refused, denied or did not fit is not there. */
+  /** Calls that reached the servers, in order; denied and invalid ones are missing. */
   readonly calls: McpTestHubCall[];
   readonly #servers: ReadonlyMap<string, TestServer>;
 
@@ -52,8 +52,9 @@ export class McpTestHub implements AsyncDisposable {
   }
 
   /**
-   * Has a server offer something else from now on. Other tools are announced (`list_changed`), and the hub has listed them
-   * after this; for other prompts, resources and instructions it connects anew.
+   * Replaces the recording of a server, and waits until the hub knows it.
+   *
+   * Announces other tools by `list_changed`; reconnects for other prompts, resources and instructions.
    *
    * @throws {McpConfigError} for a recording without tools.
    */
@@ -64,12 +65,12 @@ export class McpTestHub implements AsyncDisposable {
     if (next === "reconnect") await this.hub.reconnect(serverName);
   }
 
-  /** Ends the connections of a server; until {@link restore} it cannot be reached. */
+  /** Ends a server's connections and refuses new ones until {@link restore}. */
   async fail(serverName: string): Promise<void> {
     await this.#server(serverName).setDown(true);
   }
 
-  /** Lets a server be reached again, and opens it. */
+  /** Makes a server reachable again, and reconnects it. */
   async restore(serverName: string): Promise<void> {
     await this.#server(serverName).setDown(false);
     await this.hub.reconnect(serverName);
@@ -92,8 +93,9 @@ export class McpTestHub implements AsyncDisposable {
 }
 
 /**
- * A hub for tests of agents: its servers are recordings in this process, with scripted answers. Names, listing, search,
- * policy, checks of arguments and results are those of the real thing.
+ * Makes a hub for tests of agents: servers are recordings in this process, with scripted answers.
+ *
+ * Names, listing, search, policy, validation and results are those of a real hub.
  *
  * @throws {McpConfigError} for wrong options, and for an answer of a tool that the recording does not have.
  * @example

@@ -4,28 +4,28 @@ import { McpNotFoundError } from "../../errors.js";
 import type { McpHub } from "../../hub/mcpHub.js";
 import type { OperationOptions } from "../../hub/hubOperations.js";
 
-/** A tool as the server lists it. */
+/** A tool as its server lists it. */
 export type RecordedTool = Pick<RawTool, "name"> & Partial<RawTool>;
 
-/** What a server offers, written down. JSON; the protocol's own shapes, untrusted and unread. */
+/** What a server offers, recorded as JSON in MCP's shapes. Untrusted. */
 export interface McpRecording {
   readonly tools: readonly RecordedTool[];
   readonly prompts?: readonly unknown[] | undefined;
   readonly resources?: readonly unknown[] | undefined;
   readonly resourceTemplates?: readonly unknown[] | undefined;
-  /** The server's own instructions for models. */
+  /** The server's instructions for models. */
   readonly instructions?: string | undefined;
-  /** Name and version that the server gives itself. Default: the name it has in the configuration. */
+  /** Name and version from the handshake. Default: the configured name. */
   readonly serverInfo?: object | undefined;
 }
 
 /**
- * Writes down what the servers of a hub offer, for {@link createMcpTestHub}. Keep it as JSON beside the tests.
+ * Records what the servers of a hub offer, for {@link createMcpTestHub}. Store it as JSON with the tests.
  *
- * Texts of servers go in as they are, results and contents of resources do not.
+ * Holds the servers' texts as they are, but no results or contents of resources.
  *
- * @param serverNames - Default: all that are enabled.
- * @param options - Who lists: the policy is asked.
+ * @param serverNames - Default: all enabled ones.
+ * @param options - Caller for the policy.
  * @throws {McpMiddlewareError} when a server cannot be reached or listed.
  * @example
  * writeFileSync("servers.json", JSON.stringify(await recordMcpServers(hub)));

@@ -1,4 +1,4 @@
-// McpServer, which the SDK recommends, takes no JSON schemas, and recordings are those.
+// The SDK recommends McpServer, but it takes no JSON schemas.
 /* eslint-disable @typescript-eslint/no-deprecated */
 import { isDeepStrictEqual } from "node:util";
 
@@ -21,14 +21,14 @@ import { McpMiddlewareError, messageOf } from "../../errors.js";
 import { answerTo, toPromptResult, toResourceResult, toToolResult, type McpTestAnswer, type McpTestCall } from "./answers.js";
 import type { McpRecording } from "./recording.js";
 
-/** What a test server answers, by tool, prompt and URI. */
+/** Answers by tool, prompt and URI. */
 export interface McpTestScript {
   readonly answers: Readonly<Record<string, McpTestAnswer>>;
   readonly prompts: Readonly<Record<string, McpTestAnswer>>;
   readonly resources: Readonly<Record<string, McpTestAnswer>>;
 }
 
-/** A server in this process: offers what was recorded, answers what is scripted, writes down who called. */
+/** A server in this process: offers a recording, gives scripted answers, reports calls. */
 export class TestServer {
   readonly #serverName: string;
   readonly #script: McpTestScript;
@@ -36,7 +36,6 @@ export class TestServer {
   readonly #counts = new Map<string, number>();
   readonly #open = new Set<Server>();
   #recording: McpRecording;
-  /** True: it cannot be reached. */
   #isDown = false;
 
   constructor(
@@ -52,9 +51,9 @@ export class TestServer {
   }
 
   /**
-   * Offers something else from now on, and announces other tools to who is connected.
+   * Replaces the recording, and announces other tools to connected clients.
    *
-   * @returns What has to be done for it to be known at once.
+   * @returns How the hub learns of it at once.
    */
   async offer(recording: McpRecording): Promise<"nothing" | "refresh" | "reconnect"> {
     const before = this.#recording;
@@ -65,13 +64,13 @@ export class TestServer {
     return "refresh";
   }
 
-  /** Ends every connection and refuses new ones, or takes them again. */
+  /** Ends every connection and refuses new ones, or accepts them again. */
   async setDown(isDown: boolean): Promise<void> {
     this.#isDown = isDown;
     if (isDown) await Promise.all([...this.#open].map((server) => server.close()));
   }
 
-  /** A transport of a client that is connected to it. @throws while it is down. */
+  /** Makes a transport that is connected to this server. @throws while it is down. */
   async connect(): Promise<Transport> {
     if (this.#isDown) throw new Error(`the test server "${this.#serverName}" is down`);
     const [ours, theirs] = InMemoryTransport.createLinkedPair();
@@ -137,7 +136,7 @@ export class TestServer {
     try {
       return toToolResult(await this.#answer("answers", toolName, args));
     } catch (error) {
-      // What a script throws is what a tool that failed answers.
+      // A script's error is a failed tool's answer.
       return toToolResult(new Error(messageOf(error)));
     }
   }

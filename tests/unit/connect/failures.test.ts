@@ -7,8 +7,7 @@ import { classifyFailure, mayRepeat, UNANSWERED, type Failure } from "../../../s
 import { connectionFetch, type FetchEvents } from "../../../src/connect/http/connectionFetch.js";
 import type { Peer } from "../../../src/connect/peer.js";
 
-const session = (more: Partial<Peer> = {}): Peer =>
-  ({ endReason: () => undefined, hasSession: () => true, ...more }) as Peer;
+const session = (more: Partial<Peer> = {}): Peer => ({ endReason: () => undefined, hasSession: () => true, ...more }) as Peer;
 
 describe("a failed request", () => {
   it.each<[string, unknown, Failure]>([

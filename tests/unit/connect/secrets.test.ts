@@ -3,13 +3,7 @@ import { inspect } from "node:util";
 import { maskSecrets } from "../../../src/config/variables.js";
 import { withLimitedBody } from "../../../src/connect/http/limitedBody.js";
 import { maskValue } from "../../../src/connect/maskValue.js";
-import {
-  argumentSecrets,
-  credentialsOf,
-  isSecretName,
-  literalSecrets,
-  looksLikeCredential,
-} from "../../../src/connect/secrets.js";
+import { argumentSecrets, secretsOf, isSecretName, literalSecrets, looksLikeCredential } from "../../../src/connect/secrets.js";
 import type { TransportSettings } from "../../../src/config/transport.js";
 
 const KEY = "sk-live-12345678";
@@ -110,7 +104,8 @@ describe("secrets of a configuration", () => {
     ];
     expect(words.filter(looksLikeCredential)).toEqual([]);
     expect(
-      credentialsOf(web("https://h", { "X-Auth-Type": "password", "X-Api-Key": KEY }), [["HOME", "/home/me12345678"]]),
+      secretsOf(web("https://h", { "X-Auth-Type": "password", "X-Api-Key": KEY }), [], [["HOME", "/home/me12345678"]])
+        .credentials,
     ).toEqual([KEY]);
   });
 });
