@@ -5,6 +5,7 @@ import { callRows } from "./rows/calls.js";
 import { closeRows, connectRows, hangingRows } from "./rows/connections.js";
 import { fidelityRows } from "./rows/fidelity.js";
 import { hooksRows } from "./rows/hooks.js";
+import { importRows } from "./rows/imports.js";
 import { mentionRows } from "./rows/mentions.js";
 import { promptRows } from "./rows/prompt.js";
 import { strategyRows } from "./rows/strategies.js";
@@ -16,6 +17,7 @@ const groups: Readonly<Record<string, () => Promise<Row[]>>> = {
   hooks: hooksRows,
   mentions: mentionRows,
   calls: callRows,
+  imports: importRows,
   connect: connectRows,
   hanging: hangingRows,
   close: closeRows,

@@ -32,18 +32,12 @@ export interface McpErrorDetails {
 
 const mcpErrors = ns.sub("mcp-middleware");
 
-/**
- * Base of all errors that this package throws.
- *
- * `isInstance(error)`, here and on subclasses, compares a brand, so it works across two copies of the package.
- */
+/** Base of all errors of this package. `isInstance(error)` compares a brand, so it works across two copies of the package. */
 export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError, "base") {
   override readonly name: string = "McpMiddlewareError";
   /** Error code, to switch on. */
   readonly code: McpErrorCode;
-  /** Configured name of the server. */
   readonly serverName: string | undefined;
-  /** Raw name of the tool. */
   readonly toolName: string | undefined;
   override readonly cause: unknown;
 

@@ -61,8 +61,7 @@ export interface McpEvents {
     readonly changed: readonly string[];
   };
   /**
-   * A tool changed since it was first seen. `before` and `after` are the server's texts, at most 8,000 characters each.
-   * Untrusted.
+   * A tool changed since it was first seen. `before` and `after`: the server's untrusted texts, at most 8,000 characters each.
    */
   toolChanged: {
     readonly serverName: string;
@@ -142,9 +141,7 @@ export const EVENT_NAMES: readonly McpEventName[] = [
 export type McpEventName = keyof McpEvents;
 
 /**
- * The event emitter of a hub.
- *
- * A listener that throws becomes a warning. A warning without listeners is printed once per code and server by `console.warn`.
+ * The events of a hub. A throwing listener becomes a warning; a warning without listeners is printed once per code and server.
  */
 export class HubEvents {
   readonly #emitter = new EventEmitter().setMaxListeners(0);

@@ -19,7 +19,6 @@ export type Promotion = z.output<typeof promotionSchema>;
 
 const activationSchema = z.object({
   v: z.literal(1),
-  /** By bound name. */
   promoted: z.record(z.string(), promotionSchema),
 });
 
@@ -63,7 +62,7 @@ const sentSchema = z.object({
   notes: z.array(noteSchema),
 });
 
-/** What a thread was told: private state key `_mcpSent`. JSON, one writer. */
+/** Disclosure to a thread: private state key `_mcpSent`. JSON, one writer. */
 export type McpSent = z.output<typeof sentSchema>;
 
 /** How to treat a call of an unbound tool, by tool call id. */
@@ -84,12 +83,10 @@ const askedSchema = z.record(
   z.string(),
   z.object({
     ...signShape,
-    /** Position among the calls of the step. */
     order: z.number().int(),
     request: z.object({
       operation: z.enum(["call", "invoke", "read", "list", "start"]),
       serverName: z.string(),
-      /** Tool, prompt, URI or command. */
       target: z.string(),
       class: z.enum(["read", "write", "destructive"]),
       arguments: z.unknown(),
@@ -129,7 +126,6 @@ const typedSchema = z.object({
   mentioned: z.array(wantedResourceSchema),
   /** Number of mentions beyond the limit. */
   overflow: z.number().int(),
-  /** Resources that have to be read. */
   wanted: z.array(wantedResourceSchema),
   /** Operations that need approval, by permission. */
   asked: askedSchema,
@@ -174,7 +170,6 @@ const cachedResourceSchema = z.object({
   mimeType: z.string().optional(),
   /** Characters in the prompt. */
   chars: z.number().int(),
-  /** Number of images. */
   images: z.number().int(),
   isError: z.boolean(),
 });
@@ -185,10 +180,8 @@ export type CachedMcpResource = z.output<typeof cachedResourceSchema>;
 export const EMPTY_ACTIVATION: McpActivation = Object.freeze({ v: 1, promoted: Object.freeze({}) });
 
 /**
- * Merges two writes of promotions, tool by tool.
- *
- * Higher `at` wins; at equal `at` present beats gone, then lower `order`, then greater `hash`; `used` is the maximum.
- * Commutative, associative and idempotent, so parallel writers agree in any order.
+ * Merges two writes of promotions, tool by tool. Higher `at` wins; at equal `at` present beats gone, then lower `order`, then
+ * greater `hash`; `used` is the maximum. Commutative, associative and idempotent, so parallel writers agree in any order.
  */
 export function mergeActivation(current: McpActivation, next: McpActivation): McpActivation {
   const promoted: Record<string, Promotion> = { ...current.promoted };

@@ -19,9 +19,7 @@ const SCHEMA: JsonSchema = {
   required: ["name"],
 };
 
-/**
- * The call inside a call of `execute_mcp_tool`; `undefined` without a name. Reads arguments also from JSON text; never throws.
- */
+/** The call inside a call of `execute_mcp_tool`, whose arguments may be JSON text; `undefined` without a name. Never throws. */
 export function innerCall({ id, args }: ToolCall): ToolCall | undefined {
   if (!isRecord(args) || typeof args["name"] !== "string" || args["name"] === "") return undefined;
   return { id, name: args["name"], args: readArguments(args["arguments"]) };
@@ -36,11 +34,7 @@ function readArguments(given: unknown): unknown {
   }
 }
 
-/**
- * `execute_mcp_tool` as it is bound: its definition never changes.
- *
- * @param inner - The tool that the call runs, for traces.
- */
+/** `execute_mcp_tool` as it is bound. @param inner - The tool that the call runs, for traces. */
 export function executeTool(run: RunTool, inner?: ToolEntry): McpTool {
   const metadata = inner === undefined ? {} : { serverName: inner.serverName, toolName: inner.toolName };
   return new McpTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata, run });

@@ -45,7 +45,6 @@ export interface ModelCallPlan {
   readonly providerTools: readonly ProviderTool[];
   /** The thread's messages, with notes between them. */
   readonly messages: BaseMessage[];
-  /** State update of the thread. */
   readonly update: McpStateUpdate | undefined;
   /** Names of the request's tools that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
@@ -64,9 +63,8 @@ export interface ModelCall {
 }
 
 /**
- * One agent's use of a hub, shared by all faces (createAgent, graph, session) and all threads: it holds no conversation.
- *
- * A run calls {@link start}, {@link answerTyped}, {@link prepare}, {@link review}, {@link ask} and {@link route}, in this order.
+ * One agent's use of a hub, for all faces and threads; holds no conversation. A run calls {@link start}, {@link answerTyped},
+ * {@link prepare}, {@link review}, {@link ask} and {@link route}, in this order.
  */
 export class McpAgent {
   readonly #hub: HubParts;
@@ -112,11 +110,7 @@ export class McpAgent {
     return { view: this.#views.of(caller.context ?? {}, state.disabledMcpServers), state, caller };
   }
 
-  /**
-   * Begins a run: connects servers (waiting at most until the deadline), takes typed input, makes a new thread's listing.
-   *
-   * Input that needs approval waits for {@link answerTyped}.
-   */
+  /** Begins a run: connects servers, takes typed input, lists. Input that needs approval waits for {@link answerTyped}. */
   async start(run: RunContext, messages: readonly BaseMessage[]): Promise<TurnOutcome> {
     const { view, state, caller } = run;
     await this.#servers.ready(run);
@@ -130,12 +124,7 @@ export class McpAgent {
     return { ...turn, update: { ...turn.update, ...update } };
   }
 
-  /**
-   * Asks a person about typed input and programs, and carries out what they approve.
-   *
-   * @param interrupt - LangGraph's; `onAsk` is asked if it is missing or unusable.
-   * @returns `undefined` when nothing waits for a person.
-   */
+  /** Asks a person about typed input and programs, by `interrupt` or `onAsk`. @returns `undefined` when nothing waits. */
   async answerTyped(
     run: RunContext,
     messages: readonly BaseMessage[],
@@ -197,21 +186,12 @@ export class McpAgent {
     };
   }
 
-  /**
-   * Reviews the model's answer once: finds calls of unbound tools, and calls that need approval.
-   *
-   * @returns The state update of the thread.
-   */
+  /** Reviews the model's answer once: finds calls of unbound tools, and calls that need approval. */
   review(run: RunContext, answer: AIMessage, plan: ModelCallPlan): Promise<McpStateUpdate | undefined> {
     return this.#review.review(run, answer, plan);
   }
 
-  /**
-   * Asks a person about all calls that {@link review} recorded, at once, without deciding again.
-   *
-   * @param interrupt - LangGraph's; `onAsk` is asked if it is unusable.
-   * @returns The state update of the thread.
-   */
+  /** Asks a person about all calls that {@link review} recorded, by `interrupt` or `onAsk`, without deciding again. */
   async ask(
     { state, caller }: RunContext,
     messages: readonly BaseMessage[],
@@ -226,11 +206,7 @@ export class McpAgent {
     return { _mcpDecisions: await this.#askPeople(asked, interrupt, caller) };
   }
 
-  /**
-   * Decides where a tool call goes.
-   *
-   * @param isOwn - Whether the agent has its own tool of that name; such a call is never ours.
-   */
+  /** Decides where a tool call goes. @param isOwn - Whether the agent has its own tool of that name. */
   route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     return this.#router.route(run, call, isOwn);
   }

@@ -46,11 +46,7 @@ export async function prepareModelRequest(
   };
 }
 
-/**
- * Calls a model with a request.
- *
- * @throws {McpConfigError} for a model that cannot bind tools.
- */
+/** Calls a model with a request. @throws {McpConfigError} for a model that cannot bind tools. */
 export async function callModel(
   model: BaseChatModel,
   request: ModelRequest,

@@ -5,11 +5,7 @@ import { errorMessage } from "../call/failureText.js";
 const NOT_RUN = "This call was not run: another call of the same step was stopped. Call it again if it is still needed.";
 const GIVEN_UP = "This call was not run: the person went on before it was approved.";
 
-/**
- * Adds an answer to each unanswered call of ours, because providers reject a history without it.
- *
- * A middleware that rejects one call of a step leaves its siblings unanswered. Pure; returns the same array if nothing changes.
- */
+/** Answers unanswered calls of ours, because providers reject a history without. Pure; returns the same array if none is open. */
 export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (name: string) => boolean): readonly BaseMessage[] {
   const orphans = new Map<number, ToolMessage[]>();
   messages.forEach((message, index) => {
@@ -28,7 +24,6 @@ export function withOrphansAnswered(messages: readonly BaseMessage[], isOurs: (n
   return messages.flatMap((message, index) => [message, ...(orphans.get(index) ?? [])]);
 }
 
-/** Index of the last answer behind a message with calls. */
 function endOfStep(messages: readonly BaseMessage[], from: number): number {
   let end = from;
   while (end + 1 < messages.length && ToolMessage.isInstance(messages[end + 1])) end += 1;

@@ -12,7 +12,6 @@ import type { McpStateUpdate } from "../state.js";
 export interface ToolCallOutcome {
   /** A `Command` if one of the agent's own tools returned one. */
   readonly result: ToolMessage | Command;
-  /** State update of the thread. */
   readonly update: McpStateUpdate | undefined;
 }
 
@@ -34,11 +33,7 @@ export class OwnTools {
     throw new McpConfigError(`"ownTools" has two tools of the name "${twice}". Give each a name of its own.`);
   }
 
-  /**
-   * Runs one call; a failure becomes an answer of status `error`.
-   *
-   * @throws the abort reason when the run was aborted, and LangGraph's interrupts.
-   */
+  /** Runs one call; a failure becomes an answer of status `error`. @throws abort reasons and LangGraph's interrupts. */
   async run(run: RunContext, call: ToolCall): Promise<ToolCallOutcome> {
     const route = await this.#agent.route(run, call, this.names.has(call.name));
     switch (route.kind) {

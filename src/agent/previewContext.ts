@@ -21,7 +21,6 @@ export interface ContextPreview {
 
 /**
  * Shows the additions to a thread's next model call, without calling the model.
- *
  * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
  * @param options - As given to `mcpMiddleware`.
  * @param context - As given to the run.

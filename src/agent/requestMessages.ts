@@ -13,11 +13,7 @@ export interface ResultPlacement {
 const IMAGE_FOLLOWS = "[The image of this result follows below.]";
 const IMAGE_NOT_SHOWN = "[This result has an image, which this model cannot see.]";
 
-/**
- * The messages of a request: results of one step within their limit, images where the client takes them.
- *
- * Pure and deterministic, so that a later request repeats the same bytes. Returns the same array if nothing changes.
- */
+/** Fits results of one step into their limit and places images. Pure; returns the same array if nothing changes. */
 export function toRequestMessages(messages: BaseMessage[], placement: ResultPlacement): BaseMessage[] {
   const result: BaseMessage[] = [];
   let isChanged = false;
@@ -36,7 +32,6 @@ export function toRequestMessages(messages: BaseMessage[], placement: ResultPlac
   return isChanged ? result : messages;
 }
 
-/** Consecutive tool messages from an index on. */
 function stepAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
   const step: ToolMessage[] = [];
   for (let index = from; index < messages.length; index += 1) {

@@ -17,17 +17,11 @@ import type { AgentServers } from "./servers.js";
 /** The tools of the request that the model answered. */
 export interface RequestTools {
   readonly tools: readonly McpTool[];
-  /** Tools for the provider's own search. */
   readonly providerTools: readonly ProviderTool[];
-  /** Names of the request's tools that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
 }
 
-/**
- * Finds out which calls of a model's answer are ours and which need approval, before any of them runs.
- *
- * Runs once per answer and records the result in the state, because policy and servers may change before later hooks.
- */
+/** Finds the calls of an answer that are ours and that need approval. Runs once; later hooks read the result from the state. */
 export class CallReview {
   readonly #hub: HubParts;
   readonly #servers: AgentServers;
@@ -106,7 +100,6 @@ export class CallReview {
   }
 }
 
-/** How to treat a call whose name was not bound. */
 function unboundVerdict({ view }: RunContext, name: string, { foreignNames }: RequestTools): McpUnbound[string] | undefined {
   const isKnown = view.tool(name) !== undefined;
   const namesakes = namesakesOf(view, name);

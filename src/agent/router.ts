@@ -21,7 +21,6 @@ import { entryToExecute, namesakesText } from "./unknownTools.js";
 
 /** Where a tool call goes. */
 export type ToolCallRoute =
-  /** Not ours. */
   | { readonly kind: "pass" }
   /** A raw name outside of the request: `otherwise` applies if no other tool has that name. */
   | { readonly kind: "unbound"; readonly otherwise: RunRoute | AnswerRoute }
@@ -64,7 +63,6 @@ export class ToolRouter {
     this.#synthetic = synthetic;
   }
 
-  /** @param isOwn - Whether the agent has its own tool of that name; such a call is never ours. */
   async route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     const verdict = ofCall(run.state._mcpUnbound, call);
     if (isOwn || verdict === "foreign") return { kind: "pass" };
@@ -84,7 +82,6 @@ export class ToolRouter {
     return { kind: "unbound", otherwise };
   }
 
-  /** The route of one of our own tools; `undefined` for others. */
   async #syntheticRoute(run: RunContext, call: ToolCall): Promise<RunRoute | AnswerRoute | undefined> {
     const { search, strategy, resourceTools } = this.#settings;
     if (call.name === SEARCH_TOOL_NAME && search) return this.#searchRoute(run);
@@ -122,7 +119,6 @@ export class ToolRouter {
     return { kind: "run", tool: this.#synthetic.resourcesFor(name, run, caller), after: () => undefined };
   }
 
-  /** The route of the call inside `execute_mcp_tool`. */
   async #executeRoute(run: RunContext, call: ToolCall): Promise<RunRoute | AnswerRoute> {
     const inner = innerCall(call);
     const entry = await entryToExecute(inner, run, this.#servers);

@@ -17,9 +17,7 @@ export interface ToolCall {
 }
 
 /**
- * True for a run inside a tool of another agent (deepagents, for example): its task is not typed input.
- *
- * LangGraph's checkpoint namespace names the enclosing nodes; `tools` runs tool calls, in `createAgent` and in our graph.
+ * True for a run inside another agent's tool (deepagents), whose task is not typed input; LangGraph names such nodes `tools:…`.
  */
 export function isInsideOfTool({ config }: Caller): boolean {
   const namespace: unknown = config?.configurable?.["checkpoint_ns"];

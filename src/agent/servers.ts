@@ -3,7 +3,6 @@ import type { HubParts } from "../hub/hubParts.js";
 import type { ThreadSettings } from "../disclose/thread.js";
 import type { RunContext } from "./runContext.js";
 
-/** Longest delay of a timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
 
 /** Connects an agent's servers when a run needs them, within the agent's time limits. */
@@ -38,11 +37,7 @@ export class AgentServers {
     await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
 
-  /**
-   * The visible tool of a bound name.
-   *
-   * @param mayBeOurs - Waits for all servers while the name is unknown, for they may not be listed yet.
-   */
+  /** The visible tool of a bound name. @param mayBeOurs - Waits for all servers while the name is unknown. */
   async lookUp(run: RunContext, name: string, mayBeOurs: boolean): Promise<ToolEntry | undefined> {
     // With the option `names`, bound names may lack our prefix.
     const isLikely = mayBeOurs || this.#settings.names !== "mcp";

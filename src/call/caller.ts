@@ -36,7 +36,8 @@ export interface Caller {
  * that the middleware's own `contextSchema` names.
  */
 export function callerOf(config: RunnableConfig | undefined): Caller {
-  const { configurable, metadata, runId = configurable?.["run_id"] ?? metadata?.["run_id"] } = config ?? {};
+  const { configurable, metadata, runId: ownId } = config ?? {};
+  const runId: unknown = ownId ?? configurable?.["run_id"] ?? metadata?.["run_id"];
   const threadId: unknown = configurable?.["thread_id"];
   const context = (config as { readonly context?: unknown } | undefined)?.context;
   return {

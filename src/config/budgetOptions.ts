@@ -36,7 +36,7 @@ export interface LimitOptions extends AgentLimitOptions {
   readonly maxResultChars?: number | undefined;
   /** Characters of one result kept in the artifact of its `ToolMessage`. @default 1_000_000 */
   readonly maxArtifactChars?: number | undefined;
-  /** Tool calls in flight to one server; further ones wait. @default 16 */
+  /** Requests in flight to one server; further ones wait. @default 16 */
   readonly maxConcurrentCalls?: number | undefined;
   /** Pages read of one list. @default 200 */
   readonly maxListPages?: number | undefined;

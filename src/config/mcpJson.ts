@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-import { parse, printParseErrorCode, type ParseError } from "jsonc-parser";
+import type { ParseError } from "jsonc-parser";
 
 import { isRecord } from "../text/isRecord.js";
 import { McpConfigError } from "../errors.js";
@@ -28,6 +28,7 @@ export async function loadMcpConfig(path: string): Promise<McpHubOptions> {
   } catch (error) {
     throw new McpConfigError(`Cannot read the MCP configuration "${path}": ${(error as Error).message}`, { cause: error });
   }
+  const { parse, printParseErrorCode } = await import("jsonc-parser");
   const problems: ParseError[] = [];
   const content: unknown = parse(text, problems, { allowTrailingComma: true });
   const [problem] = problems;

@@ -51,7 +51,7 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   readonly toolTimeoutMs?: number | undefined;
   /** Milliseconds after which a tool call ends whatever progress it reports. @default that of the hub */
   readonly maxToolTimeoutMs?: number | undefined;
-  /** Tool calls in flight to this server; further ones wait. @default that of the hub */
+  /** Requests in flight to this server; further ones wait. @default that of the hub */
   readonly maxConcurrentCalls?: number | undefined;
   /** Characters of one result that reach the model. @default that of the hub */
   readonly maxResultChars?: number | undefined;

@@ -71,7 +71,6 @@ export class Connection implements LifecycleEvents {
     return this.#lifecycle.state;
   }
 
-  /** The open peer. */
   get current(): Peer | undefined {
     return this.#lifecycle.current;
   }
@@ -90,17 +89,14 @@ export class Connection implements LifecycleEvents {
     return this.#options.listTtlMs;
   }
 
-  /** See {@link Lifecycle.connect}. */
   connect(): Promise<void> {
     return this.#lifecycle.connect();
   }
 
-  /** See {@link Lifecycle.reconnect}. */
   reconnect(): Promise<void> {
     return this.#lifecycle.reconnect();
   }
 
-  /** Connects after a person has allowed the server. */
   allowed(): void {
     this.#lifecycle.allowed();
   }
@@ -110,17 +106,14 @@ export class Connection implements LifecycleEvents {
     this.#lifecycle.disable(error);
   }
 
-  /** Connects in the background if this server failed long enough ago. */
   retryIfDue(): void {
     this.#lifecycle.retryIfDue();
   }
 
-  /** See {@link Lifecycle.peer}. */
   peer(): Promise<Peer> {
     return this.#lifecycle.peer();
   }
 
-  /** See {@link Requests.send}. */
   send(request: ServerRequest): Promise<RawResult> {
     return this.#requests.send(request);
   }
@@ -137,11 +130,7 @@ export class Connection implements LifecycleEvents {
     this.#tools.refreshIfOlderThan(this.listTtlMs);
   }
 
-  /**
-   * Ends the connection for good.
-   *
-   * @param drainMs - Milliseconds that requests in flight may take; new ones are refused at once.
-   */
+  /** Ends the connection. @param drainMs - Milliseconds for requests in flight; new ones are refused at once. */
   async close(drainMs = 0): Promise<void> {
     await this.#requests.drain(drainMs);
     this.#tools.stop();
@@ -149,7 +138,6 @@ export class Connection implements LifecycleEvents {
     await this.#lifecycle.close();
   }
 
-  /** Lists all pages of a kind. */
   async listPages(key: SideKey): Promise<RawList> {
     const { maxListPages } = this.#options;
     const list = await listPages(key, maxListPages, (method, params) =>

@@ -10,7 +10,6 @@ import type { ServerRequest } from "./requests.js";
 /* Bounds a server's error text. */
 const MAX_TEXT_CHARS = 10_000;
 
-/** Error of a lost connection. */
 export function lostError(
   { serverName, reconnect }: ServerSettings,
   peer: Peer,
@@ -34,7 +33,6 @@ export function listError(serverName: string, cause: unknown, peer: Peer | undef
   return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause: maskValue(cause, mask) });
 }
 
-/** Error of a handshake and tool list over `connectTimeoutMs`. */
 export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, attempt: number): McpConnectionError {
   return new McpConnectionError(
     "CONNECT_TIMEOUT",
@@ -43,7 +41,6 @@ export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, a
   );
 }
 
-/** Error of a request between two reconnect attempts. */
 export function reconnectingError(
   serverName: string,
   { error, attempt, nextAtMs }: Extract<State, { kind: "reconnecting" }>,
@@ -57,7 +54,6 @@ export function reconnectingError(
   );
 }
 
-/** Error of a request while the circuit breaker is open. */
 export function openBreakerError(
   serverName: string,
   untilMs: number | undefined,
@@ -76,7 +72,6 @@ export function reconnectedError(serverName: string): McpConnectionError {
   return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being reconnected. Try again.`, { serverName });
 }
 
-/** Error of a request to a disabled or closed server. */
 export function closedError(serverName: string, kind: "disabled" | "closed"): McpConnectionError {
   const why = kind === "disabled" ? 'is disabled ("enabled": false)' : "is closed: the hub was closed";
   return new McpConnectionError("CLOSED", `Server "${serverName}" ${why}.`, { serverName });

@@ -1,7 +1,6 @@
 import type { McpMiddlewareError } from "../errors.js";
 import type { Peer } from "./peer.js";
 
-/** A connect that is under way. */
 export interface Opening {
   readonly abort: AbortController;
   /** Settles when the server is connected or the connect has failed. */
@@ -9,10 +8,8 @@ export interface Opening {
 }
 
 /**
- * State of one connection; each kind carries only its own data.
- *
- * idle → connecting → connected → reconnecting → connected | failed; any → closed. Use of the hub retries `needs-auth` and
- * `failed`, never `disabled`. A server that needs a person's consent is `disabled` with the reason.
+ * State of one connection. Use of the hub retries `needs-auth` and `failed`, never `disabled`; consent errors become `disabled`.
+ * idle → connecting → connected → reconnecting → connected | failed; any → closed
  */
 export type State =
   | { readonly kind: "idle" }
@@ -21,7 +18,6 @@ export type State =
   | ({
       readonly kind: "reconnecting";
       readonly error: McpMiddlewareError;
-      /** Attempts so far. */
       readonly attempt: number;
       /** The running attempt; `undefined` between attempts. */
       readonly trying: Promise<void> | undefined;

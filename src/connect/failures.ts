@@ -1,12 +1,8 @@
-import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
-import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
-import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
 import type { Peer } from "./peer.js";
 
-/** How a request failed, and so what state its connection is in. */
 export type Failure =
   /** The server answered with an error; the connection is fine. */
   | "answered"
@@ -29,12 +25,10 @@ export const MAX_BODY_BYTES = 100 * 1024 * 1024;
 
 export const TOO_LARGE = tooLarge(MAX_MESSAGE_BYTES);
 
-/** The text for a message larger than `maxBytes`. */
 export function tooLarge(maxBytes: number): string {
   return `it sent a message larger than ${Math.round(maxBytes / 1024 / 1024)} MB`;
 }
 
-/** True for a text of {@link tooLarge}. */
 export function saysTooLarge(text: string): boolean {
   return text.includes("it sent a message larger than");
 }
@@ -47,10 +41,9 @@ const ANSWERS_SESSION_LOST =
 const SAYS_SESSION_LOST =
   /session[^.]{0,40}(not found|unknown|invalid|expired|missing|terminated|closed|no longer|does ?n.t exist|not exist|not initiali[sz]ed)|(unknown|invalid|expired|no valid|no such|missing)[^.]{0,20}session/i;
 
-/** Classifies the error of a request. */
 export function classifyFailure(error: unknown, peer: Peer | undefined): Failure {
   if (isSessionLost(error, peer)) return "session-lost";
-  const status = httpStatus(error);
+  const status = httpStatusOf(error);
   if (isUnauthorized(error) || status === 403) return "unauthorized";
   // The server refused this request (too large, too often, not understood), so it is there.
   if (status !== undefined && status >= 400 && status < 500) return "answered";
@@ -61,19 +54,13 @@ export function classifyFailure(error: unknown, peer: Peer | undefined): Failure
   return McpMiddlewareError.isInstance(error) ? "answered" : "transport";
 }
 
-/**
- * True when a request may be sent again on a new connection.
- *
- * A lost session proves that it did not run. After a break only a repeatable one is sent again; after a timeout none, for it may
- * still run.
- */
+/** True when a request may be sent again: a lost session proves that it did not run; after a timeout it may still run. */
 export function mayRepeat(failure: Failure, isRepeatable: boolean): boolean {
   return failure === "session-lost" || (failure === "transport" && isRepeatable);
 }
 
 export const SESSION_UNKNOWN = "the server does not know the session any more";
 
-/** True for a failed connect that counts for the breaker. */
 export function isConnectFailure(error: unknown): boolean {
   return McpConnectionError.isInstance(error) && error.code !== "CLOSED";
 }
@@ -90,10 +77,8 @@ export function timeoutKind(error: unknown): "silence" | "total" {
   return data?.maxTotalTimeout === undefined ? "silence" : "total";
 }
 
-/** True for the SDK's errors about missing or refused credentials. */
 export function isUnauthorized(error: unknown): boolean {
-  if (error instanceof UnauthorizedError) return true;
-  return (error instanceof StreamableHTTPError || error instanceof SseError) && error.code === 401;
+  return httpStatusOf(error) === 401 || (error instanceof Error && error.constructor.name === "UnauthorizedError");
 }
 
 /** True for a JSON-RPC error, also of another copy of the SDK (from a wrapped client). */
@@ -111,7 +96,7 @@ export function isOwnTimeout({ code, data }: McpError): boolean {
 
 function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
   if (peer?.hasSession() !== true) return false;
-  const status = httpStatus(error);
+  const status = httpStatusOf(error);
   if (status === 404) return true;
   if (status !== undefined) return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error));
   // A tool may report a lost session of its own and may have run, so only a transport's wording counts.
@@ -120,9 +105,14 @@ function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
   );
 }
 
-/** HTTP status of a refused POST; the SSE transport has it only in its text. */
-function httpStatus(error: unknown): number | undefined {
-  if (error instanceof StreamableHTTPError) return error.code;
-  const [, status] = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(messageOf(error)) ?? [];
+/**
+ * HTTP status of a refused request. By shape, because loading the SDK's transports costs time: their errors carry it as `code`,
+ * which JSON-RPC errors do as well; the SSE transport has that of a POST in its text alone.
+ */
+export function httpStatusOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || error instanceof McpError || error.name === "McpError") return undefined;
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code === "number" && code >= 100 && code < 600) return code;
+  const [, status] = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(error.message) ?? [];
   return status === undefined ? undefined : Number(status);
 }

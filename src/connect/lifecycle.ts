@@ -3,7 +3,7 @@ import type { LimitFunction } from "p-limit";
 import type { ReconnectSettings, ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConfigError, McpMiddlewareError, messageOf } from "../errors.js";
 import { linkSignal, rejectOnAbort } from "../text/abort.js";
-import type { Breaker } from "./breaker.js";
+import type { Breaker, Outcome } from "./breaker.js";
 import {
   closedError,
   listError,
@@ -28,7 +28,6 @@ export interface LifecycleEvents {
 export interface LifecycleOptions {
   readonly settings: ServerSettings;
   readonly open: OpenPeer;
-  /** Limits concurrent connects. */
   readonly connectLimit: LimitFunction;
   /** Milliseconds after which use of the hub retries a failed server. */
   readonly retryFailedAfterMs: number;
@@ -53,7 +52,6 @@ const MAX_LOOKS = 5;
 export class Lifecycle {
   /** Whether the current peer has answered a request. */
   hasAnswered = false;
-  /** Masks secrets in a text about this server, also while it is disconnected. */
   mask: (text: string) => string = (text) => text;
   readonly #options: LifecycleOptions;
   readonly #breaker: Breaker;
@@ -63,7 +61,6 @@ export class Lifecycle {
   #barrenLosses = 0;
   #checking: Promise<void> | undefined;
   #troubledAtMs = 0;
-  /** Peers that are closing; `close()` waits for them. */
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: LifecycleOptions, breaker: Breaker, events: LifecycleEvents) {
@@ -73,29 +70,22 @@ export class Lifecycle {
     this.#state = options.settings.enabled ? { kind: "idle" } : { kind: "disabled" };
   }
 
-  /** State of the server, for status, search and calls. */
   get state(): State {
     const state = this.#state;
     if (state.kind === "connected" && state.peer.endReason() !== undefined) this.lose(state.peer);
     return this.#state;
   }
 
-  /** The open peer. */
   get current(): Peer | undefined {
     const { state } = this;
     return state.kind === "connected" ? state.peer : undefined;
   }
 
-  /** The running check of the connection. */
   get checking(): Promise<void> | undefined {
     return this.#checking;
   }
 
-  /**
-   * The peer; connects if need be, and waits for a running attempt.
-   *
-   * @throws {McpMiddlewareError} when the server is failed, between two attempts, disabled or closed.
-   */
+  /** The peer; connects or waits if need be. @throws {McpMiddlewareError} while failed, between attempts, disabled or closed. */
   async peer(): Promise<Peer> {
     // A concurrent reconnect restarts the wait.
     for (let look = 0; look < MAX_LOOKS; look += 1) {
@@ -109,11 +99,7 @@ export class Lifecycle {
     throw this.unavailable();
   }
 
-  /**
-   * Connects, or joins a running connect.
-   *
-   * @throws {McpMiddlewareError} with the reason of a failure.
-   */
+  /** Connects, or joins a running connect. @throws {McpMiddlewareError} with the reason of a failure. */
   async connect(): Promise<void> {
     const { state } = this;
     if (state.kind === "connected") return;
@@ -169,11 +155,7 @@ export class Lifecycle {
     if (this.#isDue(this.state)) this.connect().catch(() => undefined);
   }
 
-  /**
-   * Handles a lost connection: reconnects if `reconnect` is on, fails otherwise.
-   *
-   * @param answers - Settles when the requests in flight are answered, if the server still responds.
-   */
+  /** Reconnects a lost connection if `reconnect` is on. @param answers - Settles when requests in flight are answered. */
   lose(peer: Peer, reason?: string, answers?: Promise<unknown>): void {
     const state = this.#state;
     if (state.kind !== "connected" || state.peer !== peer) return;
@@ -211,7 +193,6 @@ export class Lifecycle {
     );
   }
 
-  /** Ends the connection for good. */
   async close(): Promise<void> {
     const state = this.#state;
     if (state.kind !== "closed") {
@@ -322,16 +303,16 @@ export class Lifecycle {
       onStep,
       random,
     };
-    const attempts = (): Promise<{ value: void } | { error: unknown; isFailure: boolean }> =>
+    const attempts = (): Promise<Outcome<undefined>> =>
       reconnectSeries(series).then(
         () => ({ value: undefined }),
         (error: unknown) => ({ error, isFailure: isConnectFailure(error) }),
       );
     const { serverName } = this.#options.settings;
     // Deferred: the state is set before the first attempt.
-    const done = Promise.resolve().then(() =>
-      this.#breaker.execute(attempts, (untilMs) => openBreakerError(serverName, untilMs)),
-    );
+    const done = Promise.resolve().then(async () => {
+      await this.#breaker.execute(attempts, (untilMs) => openBreakerError(serverName, untilMs));
+    });
     this.#become({ kind: "reconnecting", error: lost, attempt: 0, trying: begun, nextAtMs: undefined, abort, done });
     done.catch((failed: unknown) => {
       begin();
@@ -340,7 +321,6 @@ export class Lifecycle {
     });
   }
 
-  /** Sets the state after a failed connect. */
   #fail(abort: AbortController, error: McpMiddlewareError, attempts: number): void {
     const state = this.#state;
     if ((state.kind !== "connecting" && state.kind !== "reconnecting") || state.abort !== abort) return;

@@ -18,7 +18,6 @@ export interface Progress {
 export type RawResult = Readonly<Record<string, unknown>>;
 
 export interface PeerRequest {
-  /** MCP method, such as `tools/call`. */
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal | undefined;
@@ -40,7 +39,6 @@ export interface Peer {
   readonly endReason: () => string | undefined;
   /** The last lines on stderr, masked; `""` without stderr. */
   readonly stderrTail: () => string;
-  /** Masks secrets in a text about this server. */
   readonly mask: (text: string) => string;
   /** Masks credentials in a result; `undefined` when none are known. */
   readonly maskContent: (<Value>(value: Value) => Value) | undefined;
@@ -62,5 +60,4 @@ export interface PeerEvents {
   readonly onTrouble: (error: Error) => void;
 }
 
-/** Opens a connection to one server; rejects when the signal aborts. */
 export type OpenPeer = (signal: AbortSignal, events: PeerEvents) => Promise<Peer>;

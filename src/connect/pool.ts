@@ -40,7 +40,6 @@ export interface PoolParts {
 export class ConnectionPool {
   readonly #parts: PoolParts;
   readonly #connections: ReadonlyMap<string, Connection>;
-  /** When each server's first connect began. */
   readonly #startedAt = new Map<string, number>();
 
   constructor(parts: PoolParts) {
@@ -75,7 +74,6 @@ export class ConnectionPool {
     );
   }
 
-  /** Connections by server name, in the order of the configuration. */
   get connections(): ReadonlyMap<string, Connection> {
     return this.#connections;
   }
@@ -95,9 +93,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Connects servers and waits until each is connected or failed; skips disabled ones.
-   *
-   * @throws {McpNotFoundError} for a server that is not configured.
+   * Connects servers and waits until each is connected or failed. @throws {McpNotFoundError} for a server that is not
+   * configured.
    */
   async startAll(serverNames: readonly string[]): Promise<ConnectReport> {
     const enabled = serverNames.filter((serverName) => {
@@ -135,12 +132,7 @@ export class ConnectionPool {
     }
   }
 
-  /**
-   * Waits until no server is connecting, at most `waitMs`.
-   *
-   * @param since - `"start"`: the time counts from each server's first connect.
-   * @throws the abort reason when the signal aborts.
-   */
+  /** Waits at most `waitMs` until no server is connecting. @param since - `"start"`: counts from each server's first connect. */
   async settle(serverNames: readonly string[], waitMs: number, since: "now" | "start", signal?: AbortSignal): Promise<void> {
     const now = performance.now();
     const waits = serverNames.flatMap((serverName) => {

@@ -9,7 +9,6 @@ export type ReconnectStep =
   | { readonly kind: "waiting"; readonly attempt: number; readonly waitMs: number; readonly error: McpMiddlewareError };
 
 export interface ReconnectSeries extends ReconnectSettings {
-  /** Why the connection was lost. */
   readonly lost: McpMiddlewareError;
   /** Consecutive connections that ended without a successful request: the waits go on from there. */
   readonly barrenLosses: number;
@@ -22,10 +21,7 @@ export interface ReconnectSeries extends ReconnectSettings {
 }
 
 /**
- * Reconnects: the first attempt at once, the next ones after growing waits.
- *
- * Waits keep growing for a server that ends each connection at once.
- *
+ * Reconnects: the first attempt at once, the next ones after waits that keep growing while connections end at once.
  * @throws {McpMiddlewareError} the error of the last attempt; the abort reason when the signal aborts.
  */
 export async function reconnectSeries(series: ReconnectSeries): Promise<void> {

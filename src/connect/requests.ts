@@ -25,10 +25,8 @@ export interface ServerRequest extends Omit<PeerRequest, "timeoutMs"> {
 const ANSWER_MS = 1_000;
 
 /**
- * Sends the requests to one server: limit → open peer → breaker → send → judge the failure.
- *
- * Sends a request again on a new connection if the session was lost; if the connection broke, only a repeatable one; after a
- * timeout never.
+ * Sends the requests to one server: limit → open peer → breaker → send → judge the failure. Sends a request again on a new
+ * connection if the session was lost; if the connection broke, only a repeatable one; after a timeout never.
  */
 export class Requests {
   readonly #settings: ServerSettings;
@@ -48,7 +46,6 @@ export class Requests {
 
   /**
    * Sends a request, at most `maxConcurrentCalls` at a time. Credentials are masked in the result.
-   *
    * @throws {McpMiddlewareError} when it fails; the abort reason when its signal aborts.
    */
   async send(request: ServerRequest): Promise<RawResult> {
@@ -124,9 +121,7 @@ export class Requests {
     return current === undefined ? rejectOnAbort(this.#lifecycle.peer(), signal) : Promise.resolve(current);
   }
 
-  /**
-   * Whether a failed request counts for the breaker. One break counts once for all its requests; a lost session does not count.
-   */
+  /** Whether a failed request counts for the breaker. One break counts once, a lost session not at all. */
   #isFailure(error: unknown, peer: Peer): boolean {
     const failure = classifyFailure(error, peer);
     if (failure === "timeout") return true;
@@ -134,7 +129,6 @@ export class Requests {
     return failure === "transport" && checking === undefined && current === peer && peer.endReason() === undefined;
   }
 
-  /** Passes a failure on to the lifecycle. */
   #judge(error: unknown, peer: Peer): void {
     if (McpAuthRequiredError.isInstance(error)) this.#lifecycle.refuse(peer, error, this.#answers(peer));
     switch (classifyFailure(error, peer)) {

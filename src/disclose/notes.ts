@@ -71,9 +71,9 @@ export function noteAnchor(messages: readonly BaseMessage[]): string {
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]!;
     const follower = messages[index + 1];
-    const isInsideHop = follower !== undefined && ToolMessage.isInstance(follower);
+    const isInsideStep = follower !== undefined && ToolMessage.isInstance(follower);
     const awaitsResults = AIMessage.isInstance(message) && (message.tool_calls?.length ?? 0) > 0;
-    if (message.id !== undefined && message.id !== "" && !isInsideHop && !awaitsResults) return message.id;
+    if (message.id !== undefined && message.id !== "" && !isInsideStep && !awaitsResults) return message.id;
   }
   return "";
 }

@@ -111,7 +111,7 @@ export function nextAt(activation: McpActivation, sent: McpSent | undefined): nu
  * The write that promotes tools which were found or called.
  *
  * Of a tool that is bound only `used` is raised; one that is not (new, gone, changed, evicted) gets a new place at the
- * end. Pinned tools need none.
+ * end. Always loaded tools need none.
  *
  * @param bound - What was bound when the tools were found.
  * @returns `undefined` when there is nothing to write.

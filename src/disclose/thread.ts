@@ -161,11 +161,11 @@ function tell(
     const { serverName, digest, settings: own } = server;
     if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
     else {
-      const mayPin = sent.loadsUnset && view.definitionChars < settings.budgets.autoDeferChars;
+      const mayLoad = sent.loadsUnset && view.definitionChars < settings.budgets.autoDeferChars;
       servers[serverName] =
         settings.strategy === "execute"
           ? { digest, alwaysLoaded: false, at, names: [] }
-          : newServer(server, own.defer === undefined ? mayPin : !own.defer, at, settings);
+          : newServer(server, own.defer === undefined ? mayLoad : !own.defer, at, settings);
     }
   }
   return withSyntheticTools(view, { ...sent, servers }, at, settings);
@@ -278,7 +278,7 @@ function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: 
 }
 
 /**
- * Un-promotes what was removed or changed. Tools that joined a always loaded server get places behind what is bound already,
+ * Un-promotes what was removed or changed. Tools that joined an always loaded server get places behind what is bound already,
  * a limited number; the rest is found by search.
  */
 function activationChange(

@@ -20,7 +20,6 @@ import { mcpStateSchema, type McpStateUpdate } from "../state.js";
  *
  * Place it last, at least after middleware that writes the system prompt or adds tools: the listing is then the last block, and
  * their tools are never taken for ours.
- *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped (`McpHub.wrap`) and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
  * @example

@@ -51,10 +51,8 @@ export interface McpTurn {
 export type McpSessionInput = string | BaseLanguageModelInput;
 
 /**
- * One conversation of a LangChain chain that calls tools, without a graph. Run one turn at a time.
- *
- * You keep the messages; the session keeps the rest (`state`). There are no interrupts: `onAsk` asks a person, and without it
- * calls that need approval are refused.
+ * One conversation of a LangChain chain, one turn at a time. You keep the messages; `state` is the rest. There are no
+ * interrupts: `onAsk` asks a person, and without it calls that need approval are refused.
  */
 export class McpSession {
   readonly #agent: McpAgent;
@@ -88,11 +86,7 @@ export class McpSession {
     return this.#turn(withIds(toMessages(input)), config);
   }
 
-  /**
-   * Returns system message, messages and tools for a model. Does not take typed input; see {@link begin}.
-   *
-   * @param model - Model client, if known.
-   */
+  /** Returns system message, messages and tools for a model. Does not take typed input; see {@link begin}. */
   async prepare(
     messages: readonly BaseMessage[],
     model?: unknown,
@@ -117,9 +111,8 @@ export class McpSession {
   }
 
   /**
-   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`.
-   *
-   * Does not take mentions and commands; {@link begin} and {@link model} do.
+   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. Does not take mentions and
+   * commands; {@link begin} and {@link model} do.
    */
   context(): Runnable<McpSessionInput, BaseMessage[]> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
@@ -129,9 +122,8 @@ export class McpSession {
   }
 
   /**
-   * Calls the model with listing, resources and tools: `prompt.pipe(session.model(model))`.
-   *
-   * Takes mentions and commands if the last message is human; returns the answer of a command that needs no model.
+   * Calls the model with listing, resources and tools: `prompt.pipe(session.model(model))`. Takes mentions and commands if the
+   * last message is human; returns the answer of a command that needs no model.
    */
   model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
@@ -152,7 +144,6 @@ export class McpSession {
 
   /**
    * Runs a whole tool-calling loop, and returns the messages of the turn, including the given ones.
-   *
    * @param options - `maxSteps`: most model calls, at least 1. Default 10.
    * @throws {McpStepLimitError} with the messages so far when the last one still calls tools.
    */
@@ -226,7 +217,6 @@ export class McpSession {
 
 /**
  * Makes a conversation with MCP tools for LangChain chains.
- *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
  * @example

@@ -36,7 +36,6 @@ export interface ArgumentCompletion {
 export abstract class HubOperations {
   /**
    * Approved programs, and those that wait for approval.
-   *
    * @throws {McpConfigError} for a hub without the option `consent`.
    */
   get consents(): McpConsents {
@@ -54,7 +53,6 @@ export abstract class HubOperations {
 
   /**
    * Accepts the tools of a server as they are now; withheld ones are offered again.
-   *
    * @param toolNames - Raw tool names. Default: all that changed.
    * @throws {McpNotFoundError} for a server that is not configured.
    */
@@ -68,7 +66,6 @@ export abstract class HubOperations {
 
   /**
    * Calls a tool through the gate.
-   *
    * @param args - Repaired and validated like a model's arguments.
    * @throws {McpPolicyError} when the policy denies it, or a person did not approve.
    * @throws {McpNotFoundError} for an unknown server or tool.
@@ -81,7 +78,6 @@ export abstract class HubOperations {
 
   /**
    * Gets a prompt of a server, as the server sends it. Untrusted.
-   *
    * @throws {McpPolicyError} when the policy denies it (`mcp:invoke:<server>:<prompt>`), or a person did not approve.
    * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt
@@ -97,7 +93,6 @@ export abstract class HubOperations {
 
   /**
    * Reads a resource of a server, as the server sends it. Untrusted.
-   *
    * @throws {McpPolicyError} when the policy denies it (`mcp:read:<server>:<uri>`), or a person did not approve.
    * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
@@ -108,7 +103,6 @@ export abstract class HubOperations {
 
   /**
    * Lists the prompts of a server, unparsed and untrusted; empty without prompts.
-   *
    * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not approve.
    * @throws {McpConnectionError} when the server does not answer.
    */
@@ -127,10 +121,7 @@ export abstract class HubOperations {
   }
 
   /**
-   * Prompts as commands, for a user interface: those that the policy lets `context` invoke.
-   *
-   * Skips servers that cannot be reached or may not be listed.
-   *
+   * Prompts as commands, for a user interface: those that the policy lets `context` invoke. Skips servers that cannot be listed.
    * @param options - `servers`: only these. Default: all enabled ones.
    */
   listCommands(options: OperationOptions & { readonly servers?: readonly string[] } = {}): Promise<McpCommand[]> {
@@ -140,10 +131,8 @@ export abstract class HubOperations {
   }
 
   /**
-   * Completes an argument that is being typed; empty if the server offers no completions.
-   *
-   * Needs permission to list, and for a prompt also to invoke it.
-   *
+   * Completes an argument that is being typed; empty if the server offers no completions. Needs permission to list, and for a
+   * prompt also to invoke it.
    * @param reference - The prompt, or the resource template by its `uriTemplate`.
    * @param argument - Its name, and what is typed so far.
    * @param options - `arguments`: those that are already known.
@@ -171,10 +160,7 @@ export abstract class HubOperations {
 
   /**
    * Subscribes to a resource: changes arrive as event `resourceUpdated` until {@link unsubscribeResource}, also after a
-   * reconnect.
-   *
-   * Needs permission to read the resource.
-   *
+   * reconnect. Needs permission to read the resource.
    * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server refuses.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
    */
@@ -188,7 +174,6 @@ export abstract class HubOperations {
   }
 }
 
-/** The caller of an operation. */
 export function callerFor({ context, signal, onAsk }: OperationOptions): Caller {
   return { context, signal, ...(onAsk === undefined ? {} : { ask: (asked) => askNow(asked, onAsk, { context, signal }) }) };
 }

@@ -36,18 +36,11 @@ export class HubParts {
   readonly reads: ServerReads;
   readonly tools: McpTools;
   readonly commands: Commands;
-  /** The current policy; `setPolicy` replaces it. */
   policy: Policy;
-  /** Servers that agents use. */
   readonly usedServers = new Set<string>();
   readonly #snapshots: Snapshots | undefined;
 
-  /**
-   * Does no I/O.
-   *
-   * @param openWrapped - Opens the servers of a wrapped client.
-   * @throws {McpConfigError} for a wrong policy.
-   */
+  /** Does no I/O. @param openWrapped - Opens the servers of a wrapped client. @throws {McpConfigError} for a wrong policy. */
   constructor(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenPeer) {
     const { toolFingerprints, snapshotStore, consent, servers } = settings;
     const events = new HubEvents(settings.warnings);

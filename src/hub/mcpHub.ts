@@ -41,7 +41,6 @@ const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonl
  *
  * Make one per process and share it among agents and threads. The constructor does no I/O: `connect()` or first use opens
  * servers (option `startup`). Close it with `close()` or `await using`.
- *
  * @throws {McpConfigError} for wrong options.
  * @example
  * await using hub = new McpHub({ mcpServers: { files: { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] } } });
@@ -66,8 +65,7 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Makes a hub from a bare record of servers, as `MultiServerMCPClient` takes it.
-   *
+   * Makes a hub from a record of servers, as `MultiServerMCPClient` takes it.
    * @throws {McpConfigError} for wrong options.
    */
   static fromServers(mcpServers: Record<string, McpServerEntry>, options: Omit<McpHubOptions, "mcpServers"> = {}): McpHub {
@@ -75,10 +73,8 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Makes a hub from your `MultiServerMCPClient`; the same client gives the same hub.
-   *
-   * The client stays yours: the hub never closes it, restarts its servers or replaces its handlers. You need not close the hub.
-   *
+   * Makes a hub from your `MultiServerMCPClient`; the same client gives the same hub. The client stays yours: the hub never
+   * closes it, restarts its servers or replaces its handlers.
    * @throws {McpConfigError} for wrong options, and for a client that is already wrapped with other options.
    */
   static wrap(client: WrappableClient, options: McpWrapOptions = {}): McpHub {
@@ -127,7 +123,6 @@ export class McpHub extends HubOperations {
 
   /**
    * Connects servers and waits until each is connected or failed.
-   *
    * @param serverNames - Default: the servers of all agents; all servers when there is no agent yet.
    * @param options - `onFailure: "throw"` throws the first error once all have settled. Default: the option `onConnectionError`.
    * @throws {McpNotFoundError} for a server that is not configured.
@@ -148,7 +143,6 @@ export class McpHub extends HubOperations {
 
   /**
    * Reconnects a server, also one that failed.
-   *
    * @throws {McpMiddlewareError} with the reason of a failure.
    */
   async reconnect(serverName: string): Promise<void> {
@@ -159,7 +153,6 @@ export class McpHub extends HubOperations {
 
   /**
    * Lists the tools of a server, or of all connected ones, again.
-   *
    * @throws when a listing fails; the last good list stays.
    */
   async refresh(serverName?: string): Promise<void> {
@@ -171,7 +164,6 @@ export class McpHub extends HubOperations {
 
   /**
    * Closes connections, processes and timers within `closeTimeoutMs`. Safe to call again.
-   *
    * @param options - `drainMs`: milliseconds that calls in flight may take; new ones are refused at once. Default 0.
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
@@ -194,7 +186,6 @@ export class McpHub extends HubOperations {
 
   /**
    * The last tool list of a server; `undefined` before the first.
-   *
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   snapshot(serverName: string): ServerSnapshot | undefined {
@@ -204,12 +195,8 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Replaces the rules (option `policy`), also for running threads and for calls that wait for a person.
-   *
-   * Tiers and overrides of servers stay.
-   *
-   * @throws {McpConfigError} for wrong rules, and for a hub without `policy`, `tier` or `overrides`, whose agents have no hook
-   * that asks.
+   * Replaces the rules (option `policy`), not tiers and overrides; running threads and waiting calls follow the new ones.
+   * @throws {McpConfigError} for wrong rules, and for a hub made without any policy: its agents have no hook that asks.
    */
   setPolicy(policy: PolicyOptions): void {
     const parts = partsOf(this);
@@ -243,11 +230,7 @@ export class McpHub extends HubOperations {
     }));
   }
 
-  /**
-   * LangChain tools of all servers, for code that binds them itself. Waits until every server is connected or failed.
-   *
-   * Returns the tools that the policy shows to `context`; every call is decided again.
-   */
+  /** LangChain tools of all servers that the policy shows to `context`. Waits for every connect; every call is decided again. */
   async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<McpTool[]> {
     const { context, onAsk, ...options } = filter;
     const parts = partsOf(this);
@@ -276,12 +259,7 @@ interface Wrapped {
   readonly onClose: () => void;
 }
 
-/**
- * The hub passed to a face, or the hub of the client passed to it.
- *
- * @param subject - Name of the face, for the error.
- * @throws {McpConfigError} for anything else.
- */
+/** The hub passed to a face, or the hub of a wrapped client. @throws {McpConfigError} for anything else. */
 export function hubOf(hubOrClient: McpHub | WrappableClient, subject: string): McpHub {
   if (hubOrClient instanceof McpHub) return hubOrClient;
   if (isWrappableClient(hubOrClient)) return McpHub.wrap(hubOrClient);

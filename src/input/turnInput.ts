@@ -112,7 +112,7 @@ export class TurnInput {
    */
   async answered(typed: McpTyped, decisions: McpDecisions, start: TurnStart): Promise<TurnOutcome> {
     const { state, caller } = start;
-    const { asked: _asked, ...plan } = typed;
+    const plan: Plan = typed;
     const { permits } = this.#parts;
     for (const operation of operationsOf(plan)) {
       const decided = decisions[permissionOf(operation)];

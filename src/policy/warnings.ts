@@ -9,7 +9,7 @@ export function warnAboutPolicy(policy: Policy, events: HubEvents): void {
   for (const serverName of policy.serversWithoutClasses()) {
     events.warn(
       "TIER_WITHOUT_CLASSES",
-      `Server "${serverName}" has a permission that treats reading apart, but nothing says which of its tools only read: all are taken for destructive. Set trustAnnotations: true, or give overrides such as { "get_*": { class: "read" } }.`,
+      `Server "${serverName}" has a tier that treats reading apart, but nothing says which of its tools only read: all are taken for destructive. Set trustAnnotations: true, or give overrides such as { "get_*": { class: "read" } }.`,
       serverName,
     );
   }

@@ -24,7 +24,7 @@ describe("asking a person", () => {
     await wiki[Symbol.asyncDispose]();
   });
 
-  it("collects what asks in one interrupt before anything runs, and runs the rest once", async () => {
+  it("collects all calls that ask in one interrupt before anything runs, and runs the rest once", async () => {
     const thread = threadOf(wiki.hub, [calling(READ, PUT, DROP, WIPE), "done"]);
     const first = await thread.say();
     expect(first.interrupts).toBe(1);
@@ -59,7 +59,7 @@ describe("asking a person", () => {
     expect(wiki.ran).toEqual(ran);
   });
 
-  it("goes on to the model when all are refused", async () => {
+  it("continues with the model when all are refused", async () => {
     const thread = threadOf(wiki.hub, [calling(PUT, DROP), "understood"]);
     await thread.say();
     const { last, answers } = await thread.answer([{ type: "reject" }, { type: "reject" }]);
@@ -68,7 +68,7 @@ describe("asking a person", () => {
     expect(wiki.ran).toEqual({});
   });
 
-  it("asks anew in each step, and takes no answer twice", async () => {
+  it("asks again in each step, and uses no answer twice", async () => {
     const thread = threadOf(wiki.hub, [calling(PUT), calling(PUT), calling(READ), "done"]);
     await thread.say();
     const second = await thread.answer([{ type: "approve" }]);
@@ -78,7 +78,7 @@ describe("asking a person", () => {
     expect(wiki.ran).toEqual({ put_page: 1, get_page: 1 });
   });
 
-  it("runs edited arguments and says so before the result", async () => {
+  it("runs edited arguments, and says so before the result", async () => {
     const thread = threadOf(wiki.hub, [calling(PUT), "done"]);
     await thread.say();
     const edit = { type: "edit", editedAction: { name: PUT.name, args: { page: "draft" } } };
@@ -105,7 +105,7 @@ describe("asking a person", () => {
     expect(other.ran).toEqual({});
   });
 
-  it("promotes what a search in the same step found, and what was approved", async () => {
+  it("promotes tools that a search in the same step found, and approved tools", async () => {
     const search = { name: "search_mcp_tools", args: { query: "read a page", limit: 1 }, id: "search" };
     const thread = threadOf(wiki.hub, [calling(search, PUT), "done"]);
     await thread.say();
@@ -134,7 +134,7 @@ describe("asking a person", () => {
     expect(answers["put"]!.text).toContain("do not fit");
   });
 
-  it("shows a person what beforeToolCall makes of the arguments, and runs just that", async () => {
+  it("shows a person the arguments after beforeToolCall, and runs exactly these", async () => {
     let calls = 0;
     const stamped = ({ args }: { args: object }): object => {
       calls += 1;
@@ -188,7 +188,7 @@ describe("asking a person", () => {
     expect(events.every(({ arguments: args }) => args === undefined)).toBe(true);
   });
 
-  it("writes arguments when the policy says so", async () => {
+  it('has arguments in the events with audit "arguments"', async () => {
     await using other = await governed({ policy: { audit: "arguments" } });
     const events: McpEvents["policy"][] = [];
     other.hub.on("policy", (event) => events.push(event));
@@ -273,7 +273,7 @@ describe("where a run cannot be interrupted", () => {
     expect(wiki.ran).toEqual({ put_page: 1 });
   });
 
-  it("keeps the policy in tools that a program binds itself", async () => {
+  it("applies the policy to tools that a program binds itself", async () => {
     await using wiki = await governed();
     const tools = await wiki.hub.getTools();
     expect(tools.map(({ name }) => name)).not.toContain("mcp__wiki__drop_wiki");
@@ -310,7 +310,7 @@ describe("what happens between asking and answering", () => {
     expect(last).toBe("done");
   });
 
-  it("a new rule that asks about another call gives the approval to none but the one that was asked", async () => {
+  it("with a new rule that asks about another call, the approval counts only for the call that was asked about", async () => {
     await using wiki = await governed();
     const thread = threadOf(wiki.hub, [calling(READ, PUT), "done"]);
     await thread.say();
@@ -354,7 +354,7 @@ describe("what happens between asking and answering", () => {
 });
 
 describe("what an approval does not cover", () => {
-  it("is another call with the same id: none of them runs", async () => {
+  it("another call with the same id: none of them runs", async () => {
     await using wiki = await governed();
     const same = { ...PUT, id: "x" };
     const thread = threadOf(wiki.hub, [calling(same, { ...same, args: { page: "other" } }, READ), "done"]);
@@ -382,7 +382,7 @@ describe("what an approval does not cover", () => {
     expect(wiki.ran).toEqual({});
   });
 
-  it("is state that a tool sends along with a goto", async () => {
+  it("state that a tool sends along with a goto", async () => {
     await using wiki = await governed();
     await wiki.hub.connect();
     const { hash } = partsOf(wiki.hub).views({}).of({}).tool(PUT.name)!;
@@ -419,7 +419,7 @@ describe("what an approval does not cover", () => {
     expect(wiki.ran).toEqual({});
   });
 
-  it("is arguments that a program changes while a person is asked, or writes its own toJSON for", async () => {
+  it("arguments that a program changes while a person is asked, or for which it writes its own toJSON", async () => {
     await using wiki = await governed();
     const args = { page: "shown" };
     const onAsk = () => {
@@ -438,7 +438,7 @@ describe("what an approval does not cover", () => {
 });
 
 describe("hooks and functions that fail or change their mind", () => {
-  it("are told to the model: beforeToolCall throws before anybody is asked", async () => {
+  it("are reported to the model: beforeToolCall throws before anybody is asked", async () => {
     const broken = () => {
       throw new Error("hook broke");
     };
@@ -448,7 +448,7 @@ describe("hooks and functions that fail or change their mind", () => {
     expect(last).toBe("done");
   });
 
-  it("are asked about what the hook makes of the arguments", async () => {
+  it("ask about the arguments after the hook", async () => {
     const enlarged = ({ args }: { args: object }): object => ({ args: { ...args, page: "big" } });
     const policy: PolicyFunction = ({ arguments: args }) =>
       (args as { page?: string } | undefined)?.page === "big" ? "ask" : undefined;

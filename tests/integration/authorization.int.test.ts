@@ -95,7 +95,7 @@ async function protectedServer(authorization: string, token: string): Promise<Ht
 }
 
 describe("tokens that expire", () => {
-  it("are renewed once for five calls that are refused at the same time, and each is made again", async () => {
+  it("are renewed once for five calls that are refused at the same time, and each call is repeated", async () => {
     const authorization = await authorizationServer();
     const http = await protectedServer(authorization.url, "access-0");
     const { provider, asked, tokens } = providerOf(authorization.url);
@@ -128,7 +128,7 @@ describe("tokens that expire", () => {
     expect(JSON.stringify(hub.status())).not.toMatch(/access-\d|refresh-\d/);
   });
 
-  it("are not there at all: the provider is asked, and the server needs a sign-in", async () => {
+  it("are missing: the provider is asked, and the server needs a sign-in", async () => {
     const authorization = await authorizationServer();
     const http = await protectedServer(authorization.url, "access-0");
     const { provider, asked } = providerOf(authorization.url);
@@ -142,7 +142,7 @@ describe("tokens that expire", () => {
 });
 
 describe("headers of beforeToolCall", () => {
-  it("are sent with that call alone, over those of the configuration, in whatever letters", async () => {
+  it("are sent only with that call, and override those of the configuration in any case", async () => {
     const http = await serveHttp({});
     also(http);
     const hub = hubOf(
@@ -165,7 +165,7 @@ describe("headers of beforeToolCall", () => {
     ]);
   });
 
-  it("are sent with nothing that the call's answer brings about, and credentials of one caller cost nobody else's", async () => {
+  it("are sent with no follow-up request, and credentials of one caller do not affect others", async () => {
     const authorization = await authorizationServer();
     const http = await serve({ noBase: false, tools: [], token: "access-0", protectedBy: authorization.url });
     const { provider, tokens } = providerOf(authorization.url);
@@ -196,7 +196,7 @@ describe("headers of beforeToolCall", () => {
   });
 });
 
-it("a sign-in that an SSE server needs is told as one", async () => {
+it("an SSE server that needs a sign-in is reported as such", async () => {
   const authorization = await authorizationServer();
   const http = await serve({ token: "never", protectedBy: authorization.url });
   const { provider } = providerOf(authorization.url);

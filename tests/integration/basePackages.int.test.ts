@@ -47,7 +47,7 @@ describe("@langchain/mcp-adapters", () => {
     await Promise.all(fixtures.map((fixture) => fixture.close()));
   });
 
-  it("starts duplicates when it is asked twice at the same time, which a wrapped hub never does", async () => {
+  it("starts duplicates for two concurrent uses, which a wrapped hub never does", async () => {
     const plain = await serveHttp({ delayMs: 50 });
     const client = adapter({ s: { url: plain.url } });
     await Promise.all([client.getClient("s"), client.getClient("s")]);
@@ -94,7 +94,7 @@ describe("@langchain/mcp-adapters", () => {
     await http.close();
   });
 
-  it("gives a client whose closing is seen, and which is asked for again only on reconnect", async () => {
+  it("gives a client whose end is noticed, and which is requested again only on reconnect", async () => {
     const client = adapter({ s: { ...stdioFixture(), stderr: "ignore" } });
     const hub = McpHub.wrap(client, { warnings: "silent" });
     expect(McpHub.wrap(client, { warnings: "silent" })).toBe(hub);
@@ -118,7 +118,7 @@ function sdkTransport(options: Record<string, unknown>): StdioClientTransport {
 }
 
 describe("@modelcontextprotocol/sdk", () => {
-  it("refuses a whole listing for one tool without type object; ours keeps the rest", async () => {
+  it("refuses a whole tool list for one tool without type object; ours keeps the rest", async () => {
     const options = { raw: [{ name: "odd", inputSchema: { properties: {} } }] };
     const client = new Client({ name: "t", version: "1" });
     await client.connect(sdkTransport(options));

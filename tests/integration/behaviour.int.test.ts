@@ -19,7 +19,7 @@ interface Source {
 const OPTIONS: McpWrapOptions = { warnings: "silent", timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 } };
 
 async function managed(servers: Record<string, object>): Promise<Source> {
-  const hub = new McpHub({ mcpServers: servers as never, ...OPTIONS });
+  const hub = new McpHub({ mcpServers: servers, ...OPTIONS });
   return { hub, close: () => hub.close() };
 }
 
@@ -101,7 +101,7 @@ describe.each([
     expect(seen[1]!.tools).toEqual(["search_mcp_tools", "mcp__warehouse__tool_0007"]);
   });
 
-  it("repairs a bare name that only one tool has, never guesses, and runs the siblings", async () => {
+  it("corrects a bare name that only one tool has, never guesses, and runs the other calls of the step", async () => {
     const model = scripted(
       calling(
         { name: "mcp__tools__echo", args: { text: "a" }, id: "valid" },
@@ -153,7 +153,7 @@ describe.each([
     expect(result.messages.at(-1)!.text).toBe("done");
   });
 
-  it("answers a search for a server, for the servers, for nothing that fits, and for several needs", async () => {
+  it("answers a search for one server, for all servers, without matches, and with several queries", async () => {
     const model = scripted(
       calling(
         { name: "search_mcp_tools", args: { server: "tools" }, id: "server" },
@@ -276,7 +276,7 @@ describe.each([
     ]);
   });
 
-  it("aborts a call when the run is aborted, and the server hears of it", async () => {
+  it("aborts a call when the run is aborted, and tells the server", async () => {
     const abort = new AbortController();
     const model = scripted(calling({ name: "mcp__tools__slow", args: { ms: 60_000 }, id: "c" }), "never");
     const agent = createAgent({ model, middleware: [mcpMiddleware(source.hub)] });

@@ -75,7 +75,7 @@ describe.each(WIRES)("%s", (wire) => {
   });
   afterAll(() => models.close());
 
-  it("takes every kind of result: nothing throws, nothing is sent twice, no base64 stands in text", async () => {
+  it("accepts every kind of result: nothing throws, nothing is sent twice, no base64 is in text", async () => {
     const tools = Object.keys(RESULTS).map((name) => ({ name, inputSchema: { type: "object" } }));
     const results = Object.fromEntries(Object.entries(RESULTS).map(([name, { result }]) => [name, result]));
     await using hub = new McpHub({

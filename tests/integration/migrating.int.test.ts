@@ -87,7 +87,7 @@ describe("a configuration of the adapter", () => {
     await expect(hub.callTool("s", "echo", { text: "bad" })).rejects.toMatchObject({ code: "INVALID_ARGUMENTS" });
   });
 
-  it("tells the adapter's callbacks, and lists again when tools changed", async () => {
+  it("calls the adapter's callbacks, and lists again when tools changed", async () => {
     const heard: string[] = [];
     await using hub = new McpHub({
       mcpServers: { s: quietFixture() },

@@ -34,7 +34,7 @@ describe.each([
   ["PostgreSQL", programs === undefined && process.env["CI"] === undefined ? it.skip : it, postgresUrl],
 ] as const)("a thread in %s", (_store, test, storeOf) => {
   test.each(["createAgent", "createMcpGraph"])(
-    "of %s goes on in another process after the first was killed while a person was asked, and nothing runs twice",
+    "of %s continues in another process after the first was killed while a person was asked, and nothing runs twice",
     async (face) => {
       await using wiki = await governed();
       const command = ["--import", "tsx", SCRIPT, storeOf(), wiki.http.url, face];

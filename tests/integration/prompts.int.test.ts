@@ -88,7 +88,7 @@ describe("prompts of server-everything as commands", () => {
 });
 
 describe("commands", () => {
-  it("are got when they are typed, never kept, and their messages take the place of what was typed", async () => {
+  it("fetch the prompt each time, and its messages replace what was typed", async () => {
     const http = await serve(TRIAGE);
     const { say } = talk(hubOf({ tracker: { url: http.url } }));
     await say("hello");
@@ -110,7 +110,7 @@ describe("commands", () => {
     ]);
   });
 
-  it("are named by the prompt's name, made so that it can be typed, and never by its title", async () => {
+  it("are named by the prompt's name in a form that can be typed, never by its title", async () => {
     const http = await serve(TRIAGE);
     const hub = hubOf({ "my tracker": { url: http.url } });
     expect((await hub.listCommands()).map(({ name, promptName }) => [name, promptName])).toEqual([
@@ -123,7 +123,7 @@ describe("commands", () => {
     expect((await say("/mcp__my_tracker__A_Title")).calls).toEqual([]);
   });
 
-  it("answer the person, and leave the model alone, when there is nothing to be got", async () => {
+  it("answer the person without calling the model when no prompt can be fetched", async () => {
     const http = await serve({ ...TRIAGE, promptMessages: { triage: [] } });
     const { say } = talk(
       hubOf({ tracker: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" }, bare: { url: (await serve()).url } }),
@@ -155,7 +155,7 @@ describe("commands", () => {
     ]);
   });
 
-  it("are answered outside of what the model is sent", async () => {
+  it("are answered outside the requests to the model", async () => {
     const http = await serve({ ...TRIAGE, promptMessages: {} });
     const { say } = talk(hubOf({ tracker: { url: http.url } }));
     await say("hello");
@@ -166,7 +166,7 @@ describe("commands", () => {
     expect(messages).toHaveLength(8);
   });
 
-  it("are typed in the first text of a message, and keep what else it holds", async () => {
+  it("are read in the first text of a message, and keep its other content", async () => {
     const http = await serve(TRIAGE);
     const { run } = talk(hubOf({ tracker: { url: http.url } }));
     const content = [
@@ -178,14 +178,14 @@ describe("commands", () => {
     expect(messages[0]!.content).toEqual([{ type: "text", text: "Triage as high" }, content[1]]);
   });
 
-  it("take a mention that no argument is left for as a mention alone", async () => {
+  it("treat a mention without a free argument only as a mention", async () => {
     const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
     const { say } = talk(hubOf({ tracker: { url: http.url } }));
     const { blocks, messages } = await say("/mcp__tracker__My_Prompt @tracker:a://1");
     expect([messages[0]!.text, blocks.length]).toEqual(["mine", 1]);
   });
 
-  it("name nothing that may not be known", async () => {
+  it("do not reveal hidden prompts and servers", async () => {
     const http = await serve(TRIAGE);
     const listless = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:list:tracker"] } });
     expect((await talk(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
@@ -200,7 +200,7 @@ describe("commands", () => {
       expect((await say(text)).last).not.toContain("secret");
   });
 
-  it("send what was approved, whatever the server lists by then", async () => {
+  it("send exactly what was approved, whatever the server lists by then", async () => {
     const prompts = [
       {
         name: "pay",
@@ -219,7 +219,7 @@ describe("commands", () => {
     expect(http.stats.gets).toEqual([{ name: "pay", args: { to: "7", amount: "1000" } }]);
   });
 
-  it("are ordinary text where they are off, and inside of a sentence", async () => {
+  it("are ordinary text when switched off, and inside a sentence", async () => {
     const http = await serve(TRIAGE);
     const hub = hubOf({ tracker: { url: http.url } });
     expect((await talk(hub, { options: { commands: false } }).say("/mcp__tracker__triage high")).last).toBe("ok");
@@ -247,7 +247,7 @@ describe("commands", () => {
     expect(http.stats.gets).toHaveLength(1);
   });
 
-  it("ask before they are got, together with the resources they name", async () => {
+  it("ask before they are fetched, together with the resources they name", async () => {
     const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
     const hub = hubOf({ tracker: { url: http.url, tier: "strict" } });
     const { say, answer } = talk(hub);
@@ -273,7 +273,7 @@ describe("commands", () => {
     expect(await hub.listCommands({ onAsk })).toHaveLength(2);
   });
 
-  it("are unknown where they are denied", async () => {
+  it("are unknown when they are denied", async () => {
     const http = await serve({ ...TRIAGE, completions: { priority: ["high"] } });
     const hub = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:invoke:tracker:triage"] } });
     expect((await hub.listCommands()).map(({ promptName }) => promptName)).toEqual(["My Prompt"]);
@@ -299,7 +299,7 @@ describe("/mcp", () => {
     more: { url: (await serve()).url },
   });
 
-  it("shows the servers, and takes one out of the thread and back in", async () => {
+  it("shows the servers, and disables and enables one for the thread", async () => {
     const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
     const { say, state } = talk(hub, {
       answers: [
@@ -349,7 +349,7 @@ describe("/mcp", () => {
     expect((await talk(hub).say("hello")).calls[0]!.system).toContain("mcp__docs__look");
   });
 
-  it("reconnects and shows errors only where all is allowed", async () => {
+  it('reconnects and shows errors only with chatCommands "all"', async () => {
     const hub = hubOf({ ...(await SERVERS()), gone: { url: "http://127.0.0.1:9/mcp" } });
     const thread = talk(hub);
     expect((await thread.say("/mcp reconnect docs")).last).toContain('There is no "/mcp reconnect".');
@@ -362,7 +362,7 @@ describe("/mcp", () => {
     expect((await off.say("/mcp")).last).toBe("ok");
   });
 
-  it("names no server that the run may not know", async () => {
+  it("does not reveal servers that are hidden from the run", async () => {
     const servers = await SERVERS();
     const hub = hubOf({ ...servers, more: { ...servers.more, scopes: ["more"] } });
     const { say } = talk(hub);

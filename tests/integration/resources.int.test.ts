@@ -48,7 +48,7 @@ describe("mentions on real servers", () => {
     ]);
   });
 
-  it("says of server-filesystem that it has no resources", async () => {
+  it("reports that server-filesystem has no resources", async () => {
     const { blocks } = await talk(hubOf({ files: FILESYSTEM })).say("@files:file:///a.md and @files:file:///b.md");
     expect(blocks.map(page)).toEqual([
       '<error>Server "files" has no resources that can be read. Use its tools instead.</error>',
@@ -56,12 +56,12 @@ describe("mentions on real servers", () => {
     ]);
   });
 
-  it("says of a URI that server-everything does not have what it said", async () => {
+  it("reports the error of server-everything for an unknown URI", async () => {
     const { blocks } = await talk(hubOf({ everything: EVERYTHING })).say("@everything:demo://nope");
     expect(page(blocks[0])).toMatch(/^<error>Server "everything" refused this resource: .*demo:\/\/nope not found<\/error>$/);
   });
 
-  it("reads again what server-everything says has changed", async () => {
+  it("reads a resource again when server-everything announces a change", async () => {
     const hub = hubOf({ everything: EVERYTHING });
     const { say } = talk(hub);
     const first = await say("@everything:demo://resource/dynamic/text/1");
@@ -80,7 +80,7 @@ describe("mentions on real servers", () => {
 });
 
 describe("mentions", () => {
-  it("are read once for a turn, not for each of its steps, and stand at the end of the system message on each", async () => {
+  it("are read once per turn, not per step, and stand at the end of the system message in each step", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const steps = [calling({ name: "mcp__docs__look", id: "1" }), calling({ name: "mcp__docs__look", id: "2" }), "done"];
     const { say } = talk(hubOf({ docs: { url: http.url } }), { answers: steps });
@@ -92,7 +92,7 @@ describe("mentions", () => {
     expect(new Set(calls.map(({ system }) => system)).size).toBe(1);
   });
 
-  it("append as they come: what stood before stays as it was", async () => {
+  it("are appended: earlier text stays unchanged", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
     const { say } = talk(hubOf({ docs: { url: http.url } }));
     const first = (await say("@docs:a://1")).calls[0]!.system;
@@ -122,7 +122,7 @@ describe("mentions", () => {
     expect(http.stats.reads).toEqual({ "a://1": 2, "a://2": 1 });
   });
 
-  it("read again what is mentioned again on a server that takes no subscriptions, and all when its list changed", async () => {
+  it("are read again when mentioned again on a server without subscriptions, and all when its list changed", async () => {
     const resources: Record<string, unknown> = { "a://1": { text: "one" }, "a://2": { text: "two" } };
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } });
@@ -142,7 +142,7 @@ describe("mentions", () => {
     expect(http.stats.reads).toEqual({ "a://1": 3, "a://2": 2 });
   });
 
-  it("survive a checkpointer: another process shows what was read, and reads again only what it cannot know of", async () => {
+  it("survive a checkpointer: another process shows the texts, and reads again only what may have changed", async () => {
     const file = join(tmpdir(), `mcp-resources-${process.pid}.sqlite`);
     const plain = await serve({ resources: { "a://1": { text: "one" } } });
     const watched = await serve({ resources: { "b://1": { text: "uno" } }, subscribe: true });
@@ -171,7 +171,7 @@ describe("mentions", () => {
     expect((await say("@a:x://1")).blocks.map(page)).toEqual(["of b", "of a"]);
   });
 
-  it("say what cannot be read, and go on with what can", async () => {
+  it("report resources that cannot be read, and show the others", async () => {
     const http = await serve({
       resources: {
         "a://good": { text: "good" },
@@ -208,13 +208,13 @@ describe("mentions", () => {
     expect(warnings).not.toContain("docs");
   });
 
-  it("wait for no server longer than the deadline", async () => {
+  it("do not wait for a server longer than the deadline", async () => {
     const http = await serve({ resources: { "a://1": { text: "late" } }, readDelayMs: 60_000 });
     const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { timeouts: { mentionDeadlineMs: 50 } } });
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(['<error>Server "docs" did not answer in time.</error>']);
   });
 
-  it("wait for no subscription, and read without it", async () => {
+  it("do not wait for a subscription, and are read without it", async () => {
     const http = await serve({
       resources: { "a://1": { text: "one" }, "a://2": { text: "two" } },
       subscribe: true,
@@ -226,7 +226,7 @@ describe("mentions", () => {
     expect(hub.status()[0]).toMatchObject({ state: "connected" });
   });
 
-  it("count block by block, and not in what nobody typed", async () => {
+  it("count in each text block, and not in text that nobody typed", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const { run } = talk(hubOf({ docs: { url: http.url } }));
     const text = (value: string) => ({ type: "text", text: value });
@@ -237,7 +237,7 @@ describe("mentions", () => {
     expect(http.stats.reads).toEqual({ "a://1": 1 });
   });
 
-  it("open a server that is opened on demand", async () => {
+  it("open a lazy server", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const { say } = talk(hubOf({ docs: { url: http.url } }, { startup: "lazy" }));
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(["one"]);
@@ -260,7 +260,7 @@ describe("mentions", () => {
     ]);
   });
 
-  it("can stand beside the message, and then leave the system message alone", async () => {
+  it("can stand beside the message, and then do not change the system message", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { placement: "message" } });
     const bare = (await say("hello")).calls[0]!.system;
@@ -281,7 +281,7 @@ describe("mentions", () => {
     expect((await say("@docs:a://1")).blocks).toHaveLength(1);
   });
 
-  it("count in what a person typed last alone", async () => {
+  it("count only in the newest message of a person", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const { say, run } = talk(hubOf({ docs: { url: http.url } }), { answers: ["see @docs:a://1"] });
     await say("hello");
@@ -295,7 +295,7 @@ describe("mentions", () => {
     expect(http.stats.reads).toEqual({});
   });
 
-  it("work on a wrapped client, whose owner may hear of changes in our place", async () => {
+  it("work with a wrapped client, whose owner may receive the change notifications instead", async () => {
     const resources: Record<string, unknown> = { "a://1": { text: "one" } };
     const http = await serve({ resources, subscribe: true });
     const client = new MultiServerMCPClient({
@@ -354,7 +354,7 @@ describe("policy on mentions", () => {
     expect(http.stats.reads).toEqual({ "a://free": 1, "a://asked": 1 });
   });
 
-  it("leaves out what was rejected, and what nobody can be asked about", async () => {
+  it("leaves out resources that were rejected, or about which nobody can be asked", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const { say, answer } = talk(hub);
@@ -371,7 +371,7 @@ describe("policy on mentions", () => {
     ]);
   });
 
-  it("takes an answer for what was asked alone, and decides again when it came", async () => {
+  it("uses an answer only for what was asked, and decides again when it arrives", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const { say, answer } = talk(hub);
@@ -383,7 +383,7 @@ describe("policy on mentions", () => {
     expect(http.stats.reads).toEqual({});
   });
 
-  it("takes an answer for no other resource, whatever is asked by then", async () => {
+  it("uses an answer for no other resource, whatever is asked by then", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
     const hub = hubOf({ docs: { url: http.url } }, { policy: { ask: ["mcp:read:docs:a://1"] } });
     const { say, answer } = talk(hub);
@@ -397,7 +397,7 @@ describe("policy on mentions", () => {
     expect(http.stats.reads).toEqual({ "a://1": 1 });
   });
 
-  it("keeps an answer good when something else of the thread changes, and in another process", async () => {
+  it("accepts an answer when something else of the thread changes, and in another process", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } }, subscribe: true });
     const checkpointer = new MemorySaver();
     const first = hubOf({ docs: { url: http.url, tier: "strict" } });
@@ -424,7 +424,7 @@ describe("policy on mentions", () => {
     expect(http.stats.reads).toEqual({});
   });
 
-  it("shows no more of what is denied meanwhile", async () => {
+  it("hides a resource that was denied in the meantime", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const { say } = talk(hub);
@@ -435,7 +435,7 @@ describe("policy on mentions", () => {
     expect((await say("and again?")).blocks.map(page)).toEqual(["free"]);
   });
 
-  it("knows no server that the run may not know", async () => {
+  it("does not reveal servers that are hidden from the run", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url, scopes: ["docs"] } });
     const { say } = talk(hub);
@@ -443,7 +443,7 @@ describe("policy on mentions", () => {
     expect((await say("@docs:a://free", { scopes: ["docs"] })).blocks.map(page)).toEqual(["free"]);
   });
 
-  it("writes each to the audit once", async () => {
+  it("reports each read once in the audit", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const audit: unknown[] = [];
@@ -496,7 +496,7 @@ describe("the resource tools", () => {
     );
   });
 
-  it("are not there without resources, and come mid-thread behind what is bound", async () => {
+  it("are not bound without resources, and are added mid-thread after the bound tools", async () => {
     const http = await serve();
     const more = await serve({ resources: { "a://1": { text: "one" } }, delayMs: 0 });
     const hub = hubOf({ docs: { url: http.url }, more: { url: more.url } }, { startup: "lazy" });
@@ -513,7 +513,7 @@ describe("the resource tools", () => {
     );
   });
 
-  it("answer what is wrong, in one quiet line for each server", async () => {
+  it("answer what is wrong, in one line per server", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://none": -32601 } });
     const hub = hubOf({ docs: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" } });
     const warnings: string[] = [];
@@ -564,7 +564,7 @@ describe("the resource tools", () => {
     expect(http.stats).toMatchObject({ reads: { "a://1": 1 }, calls: 0 });
   });
 
-  it("take an answer for no other server", async () => {
+  it("use an answer for no other server", async () => {
     const [a, b] = await Promise.all([
       serve({ resources: { "a://1": { text: "of a" } } }),
       serve({ resources: { "a://1": { text: "of b" } } }),
@@ -600,7 +600,7 @@ describe("the resource tools", () => {
     expect([a.stats.reads, b.stats.reads]).toEqual([{}, {}]);
   });
 
-  it("read nothing that is denied or was not asked for", async () => {
+  it("read nothing that is denied or was not approved", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
     const policy = { deny: ["mcp:read:docs:a://1"], ask: ["mcp:read:docs:a://2"] };
     const calls = [read("1", { server: "docs", uri: "a://1" }), read("2", { server: "docs", uri: "a://2" })];
@@ -622,7 +622,7 @@ describe("the resource tools", () => {
 });
 
 describe("hub.subscribeResource", () => {
-  it("tells of changes, also after a reconnect, until it is ended", async () => {
+  it("reports changes, also after a reconnect, until it is ended", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } }, subscribe: true });
     const hub = hubOf({ docs: { url: http.url } }, { policy: { deny: ["mcp:read:docs:a://2"] } });
     const updates: unknown[] = [];

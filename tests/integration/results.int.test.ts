@@ -7,7 +7,7 @@ import { answersOf, calling, scripted } from "../support/agents.js";
 import { stdioFixture } from "../support/servers.js";
 
 describe("large results", () => {
-  it("reach the model cut, are kept whole in the result store, and do not swell the state", async () => {
+  it("are cut for the model, kept whole in the result store, and do not enlarge the state", async () => {
     const resultStore = new InMemoryStore<unknown>();
     await using hub = new McpHub({
       mcpServers: { s: stdioFixture() },
@@ -35,7 +35,7 @@ describe("large results", () => {
     expect(JSON.stringify((await agent.graph.getState(thread)).values).length).toBeLessThan(30_000);
   });
 
-  it("say that they are gone when there is no store, and when the store fails", async () => {
+  it("say that they were lost when there is no store, and when the store fails", async () => {
     const warnings: string[] = [];
     const resultStore = { mset: () => Promise.reject(new Error("disk full")) };
     for (const store of [undefined, resultStore]) {
@@ -48,7 +48,7 @@ describe("large results", () => {
     expect(warnings).toEqual(["RESULT_NOT_STORED"]);
   });
 
-  it("have a limit of their own per server, and the whole text stays in the artifact while it fits there", async () => {
+  it("have a limit per server, and the whole text stays in the artifact if it fits", async () => {
     await using hub = new McpHub({
       mcpServers: {
         small: stdioFixture({}, { maxResultChars: 1_000 }),

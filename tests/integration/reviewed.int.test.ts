@@ -77,7 +77,7 @@ describe("secrets", () => {
     await http.close();
   });
 
-  it("that are written out in env, arguments and URLs are masked, and never shown by option errors", async () => {
+  it("that are written out in env, arguments and URLs are masked, and not shown by option errors", async () => {
     const servers = {
       env: stdioFixture({ exitAtStart: 1, stderrLines: ["key sk-literal-123456"] }, { env: { API_KEY: "sk-literal-123456" } }),
       arg: { command: "sh", args: ["-c", "echo bad sk-arg-777777 >&2; exit 1", "--token=sk-arg-777777"] },
@@ -117,7 +117,7 @@ describe("opening", () => {
     });
   });
 
-  it("names the exit code of a child that dies as it is written to, and keeps the line that says why", async () => {
+  it("names the exit code of a child that dies during a write, and keeps the line with the reason", async () => {
     for (let round = 0; round < 5; round += 1) {
       await using hub = new McpHub({
         mcpServers: { s: { command: "sh", args: ["-c", "exit 4"] }, n: { command: "node", args: ["no-such-file.js"] } },
@@ -129,7 +129,7 @@ describe("opening", () => {
     }
   });
 
-  it("shows stderr of a server that times out, and says that its stdout is no MCP", async () => {
+  it("shows stderr of a server that times out, and says that its stdout is not MCP", async () => {
     const script = "echo waiting for login >&2; echo Hello; exec sleep 60";
     await using hub = new McpHub({
       mcpServers: { s: { command: "sh", args: ["-c", script], connectTimeoutMs: 500 } },
@@ -141,7 +141,7 @@ describe("opening", () => {
     );
   });
 
-  it("lists again what was announced while the first listing was under way", async () => {
+  it("lists again after a change that was announced during the first listing", async () => {
     const http = await serveHttp({ listDelayMs: 200 });
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } }, ...quick });
     const connecting = hub.connect();
@@ -164,8 +164,8 @@ describe("opening", () => {
   });
 });
 
-describe("losing", () => {
-  it("sees the end of a child whose helper holds its pipes open", async () => {
+describe("lost connections", () => {
+  it("notices the end of a child whose helper keeps its pipes open", async () => {
     const { command, args } = stdioFixture();
     const script = `sleep 30 & exec ${command} ${args.map((arg) => `'${arg}'`).join(" ")}`;
     await using hub = new McpHub({ mcpServers: { s: { command: "sh", args: ["-c", script] } }, warnings: "silent" });
@@ -175,7 +175,7 @@ describe("losing", () => {
     expect(hub.status()[0]!.state).toBe("failed");
   });
 
-  it("opens a remote server anew that forgot the session or was away", async () => {
+  it("reconnects a remote server that forgot the session or was unreachable", async () => {
     const http = await serveHttp();
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } }, ...quick });
     const call = () => hub.callTool("s", "echo", { text: "x" });
@@ -187,7 +187,7 @@ describe("losing", () => {
     await http.close();
   });
 
-  it("starts a dead child again only when told to, and then also for tools that code bound itself", async () => {
+  it("restarts a dead child only with restart, and then also for tools that code bound itself", async () => {
     const servers = { restarted: stdioFixture({}, { restart: { enabled: true, delayMs: 1 } }), left: stdioFixture() };
     await using hub = new McpHub({ mcpServers: servers, ...quick, timeouts: { retryFailedAfterMs: 1 } });
     const tools = await hub.getTools({ tools: ["echo"] });
@@ -253,7 +253,7 @@ describe("calls", () => {
     await until(() => ["CALLBACK_FAILED", "LISTENER_FAILED"].every((code) => warnings.includes(code)), "the warnings");
   });
 
-  it("take a schema of another dialect as the server means it, and parse JSON text below root branches", async () => {
+  it("read a schema of another dialect as the server means it, and parse JSON text below root branches", async () => {
     const tools = [
       {
         name: "odd",
@@ -271,7 +271,7 @@ describe("calls", () => {
 });
 
 describe("a wrapped client", () => {
-  it("is not opened again by use after its owner closed it, keeps its timeout, and gets hooks by option", async () => {
+  it("is not reconnected by use after its owner closed it, keeps its timeout, and gets hooks by option", async () => {
     const http = await serveHttp();
     const client = new MultiServerMCPClient({ mcpServers: { s: { url: http.url } }, defaultToolTimeout: 150 });
     const hub = McpHub.wrap(client, {
@@ -291,7 +291,7 @@ describe("a wrapped client", () => {
     await http.close();
   });
 
-  it("is asked for by a clear error when something else is given", () => {
+  it("is required: a clear error says so when something else is given", () => {
     expect(() => mcpMiddleware({ mcpServers: {} } as never)).toThrow(
       "mcpMiddleware(hubOrClient) needs a McpHub or a MultiServerMCPClient",
     );
@@ -317,7 +317,7 @@ describe("a closed hub and previews", () => {
     await expect(hub.getTools()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  it("never takes a tool that a later middleware adds for an MCP tool", async () => {
+  it("never treats a tool that a later middleware adds as an MCP tool", async () => {
     const { tool } = await import("@langchain/core/tools");
     const z = await import("zod");
     await using hub = new McpHub({ mcpServers: { s: quietFixture() }, ...quick, limits: { autoDeferChars: 0 } });

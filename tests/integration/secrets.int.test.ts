@@ -147,7 +147,7 @@ async function telling(kind: "status" | "rpc" | "html"): Promise<string> {
 }
 
 describe("a planted secret appears nowhere", () => {
-  it("when all goes well: stdio, HTTP, SSE, WebSocket", async () => {
+  it("after success: stdio, HTTP, SSE, WebSocket", async () => {
     const http = await serveHttp({});
     const socket = await serveWebSocket({});
     open.push(http, socket);

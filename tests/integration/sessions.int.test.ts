@@ -22,8 +22,8 @@ afterAll(() => hub.close());
 
 const echo = calling({ id: "1", name: "mcp__s__echo", args: { text: "hi" } });
 
-describe("what is typed into a pipe", () => {
-  it("is taken by the model's Runnable, and answered there without the model", async () => {
+describe("typed input in a pipe", () => {
+  it("is handled by the model's Runnable, and answered there without the model", async () => {
     await using test = createMcpTestHub({
       mcpServers: {
         s: {
@@ -47,7 +47,7 @@ describe("what is typed into a pipe", () => {
     expect(model.calls).toHaveLength(3);
   });
 
-  it.each([[undefined], [5], [{ messages: "hi" }]])("a session says what it takes: %j", async (input) => {
+  it.each([[undefined], [5], [{ messages: "hi" }]])("a session says which input it accepts: %j", async (input) => {
     await expect(
       createMcpSession(hub)
         .loop(scripted("x"))
@@ -55,7 +55,7 @@ describe("what is typed into a pipe", () => {
     ).rejects.toThrow("A session takes text, a list of messages, or what a prompt template makes.");
   });
 
-  it("a session says what its state is", () => {
+  it("a session refuses a wrong state", () => {
     for (const state of [null, "x", 5])
       expect(() => createMcpSession(hub, { state: state as never })).toThrow('"state" has to be');
   });
@@ -78,7 +78,7 @@ describe("a session", () => {
     expect(sent.map(({ type }) => type)).toEqual(["system", "human"]);
   });
 
-  it("says what to send, and keeps what was found in JSON", async () => {
+  it("returns what to send, and keeps promotions as JSON", async () => {
     const session = createMcpSession(hub, { systemPrompt: new SystemMessage("Be brief.") });
     const typed = new HumanMessage("find");
     const { messages, answer } = await session.begin([typed]);
@@ -90,7 +90,7 @@ describe("a session", () => {
     expect((await later.prepare(messages)).tools.map(({ name }) => name)).toContain("mcp__s__echo");
   });
 
-  it("ends the loop at its limit, and loses nothing", async () => {
+  it("ends the loop at its limit, with all messages so far", async () => {
     const session = createMcpSession(hub);
     const error = await session
       .loop(scripted(echo, echo, echo), { maxSteps: 2 })
@@ -107,7 +107,7 @@ describe("a session", () => {
     expect(() => session.loop(scripted(), { maxSteps: 0 })).toThrow('"maxSteps" has to be a whole number of at least 1');
   });
 
-  it("runs tools of one's own beside ours, and says why one cannot", async () => {
+  it("runs own tools as well, and says why one cannot run", async () => {
     const own = tool(({ x }) => `own ${x}`, { name: "own", schema: z.object({ x: z.string() }) });
     const broken = tool(() => Promise.reject(new Error("boom")), { name: "broken", schema: z.object({}) });
     const commanding = tool(() => new Command({ goto: "x" }), { name: "commanding", schema: z.object({}) });

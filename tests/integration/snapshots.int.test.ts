@@ -19,7 +19,7 @@ const QUICK: Partial<McpHubOptions> = {
 const fileOf = (): string => join(mkdtempSync(join(tmpdir(), "mcp-snapshots-")), "folder", "snapshots.json");
 
 describe("a snapshot store", () => {
-  it("shows a lazy server's tools at once in a cold process, finds them unopened, and opens it for a call", async () => {
+  it("lists a lazy server's tools at once in a new process, finds them before it is opened, and opens it for a call", async () => {
     const http = await serveHttp({ instructions: "Be gentle." });
     const snapshotStore = fileOf();
     const first = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
@@ -49,7 +49,7 @@ describe("a snapshot store", () => {
     await http.close();
   });
 
-  it("keeps what a server that is away had, tells of what changed once it is there, and takes a LangChain store", async () => {
+  it("keeps the tools of an unreachable server, reports changes once it connects, and accepts a LangChain store", async () => {
     const http = await serveHttp();
     const { url, port } = http;
     const snapshotStore = new InMemoryStore<unknown>();
@@ -78,7 +78,7 @@ describe("a snapshot store", () => {
     await again.close();
   });
 
-  it("is not believed for a server that is reached otherwise now, nor when it is broken", async () => {
+  it("is ignored for a server that is reached in another way now, and when it is damaged", async () => {
     const http = await serveHttp();
     const snapshotStore = fileOf();
     const first = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore });
@@ -100,7 +100,7 @@ describe("a snapshot store", () => {
   });
 });
 
-describe("a store that is no good", () => {
+describe("a faulty snapshot store", () => {
   it.each<[string, SnapshotStore]>([
     [
       "throws at once",
@@ -127,7 +127,7 @@ describe("a store that is no good", () => {
     await http.close();
   });
 
-  it("two hubs of one process write one file, and closing waits for what is written", async () => {
+  it("two hubs of one process can write one file, and closing waits for the writes", async () => {
     const http = await serveHttp();
     const snapshotStore = fileOf();
     const mcpServers = (name: string) => ({ [name]: { url: http.url } });

@@ -33,7 +33,7 @@ const nameOf = (tool: Record<string, unknown>): string =>
 
 describe("strategy provider", () => {
   it.each(["anthropic", "openai-responses"] as const)(
-    "sends what is not bound with defer_loading and the provider's search: %s",
+    "sends unbound tools with defer_loading and the provider's search: %s",
     async (wire) => {
       const [first, second] = await run(wire, { strategy: "provider" }, [CALL, "done"]);
       const deferred = (sent: Sent | undefined) =>
@@ -48,7 +48,7 @@ describe("strategy provider", () => {
     },
   );
 
-  it("keeps search_mcp_tools for what is too much", async () => {
+  it("keeps search_mcp_tools for tools over the limit", async () => {
     const [first] = await run("anthropic", { strategy: "provider", maxProviderTools: 2 }, ["done"]);
     expect(first!.tools!.map(nameOf)).toEqual([
       "search_mcp_tools",
@@ -58,7 +58,7 @@ describe("strategy provider", () => {
     ]);
   });
 
-  it("sends what search_mcp_tools found as any other tool", async () => {
+  it("sends tools that search_mcp_tools found without defer_loading", async () => {
     const search = [{ id: "call_1", name: "search_mcp_tools", args: { query: "mcp__s__tool_0001 mcp__s__tool_0004", limit: 1 } }];
     const [, second] = await run("anthropic", { strategy: "provider", maxProviderTools: 2 }, [search, "done"]);
     const sent = second!.tools!.map((tool) => [nameOf(tool), tool["defer_loading"] === true]);
@@ -66,7 +66,7 @@ describe("strategy provider", () => {
     expect(sent).toContainEqual(["mcp__s__tool_0004", false]);
   });
 
-  it("is promote for other models", async () => {
+  it("falls back to promote for other models", async () => {
     const [first, second] = await run("openai-chat", { strategy: "provider" }, [CALL, "done"]);
     expect(first!.tools!.map(nameOf)).toEqual(["search_mcp_tools"]);
     expect(second!.tools!.map(nameOf)).toEqual(["search_mcp_tools", "mcp__s__tool_0001"]);

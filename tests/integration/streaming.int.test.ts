@@ -51,7 +51,7 @@ const GRAPHS = {
 };
 
 describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
-  it("tells searches and progress on the custom stream, as they come", async () => {
+  it("reports searches and progress on the custom stream as they happen", async () => {
     const seen: unknown[] = [];
     const stream = await graphOf().stream({ messages: "go" } as never, { streamMode: ["custom", "updates"] as never });
     for await (const [mode, chunk] of stream as unknown as AsyncIterable<[string, object]>) {
@@ -61,7 +61,7 @@ describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
     expect(seen).toMatchObject([...EXPECTED, "answer"]);
   });
 
-  it("names server and tool in the metadata of its runs, and tells the same as custom events", async () => {
+  it("has server and tool in the metadata of its runs, and sends the same data as custom events", async () => {
     const custom: unknown[] = [];
     const started: unknown[] = [];
     const events = graphOf().streamEvents({ messages: "go" }, { version: "v2" });
@@ -77,7 +77,7 @@ describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
   });
 });
 
-it("a session tells a callback handler", async () => {
+it("a session reports to a callback handler", async () => {
   const custom: unknown[] = [];
   const handler = new CustomEventHandler((name, data) => custom.push([name, data]));
   await createMcpSession(hub)
@@ -86,7 +86,7 @@ it("a session tells a callback handler", async () => {
   expect(custom).toMatchObject(EXPECTED.map((event) => [event.type, event]));
 });
 
-it("execute_mcp_tool runs under the server and tool inside", async () => {
+it("a run of execute_mcp_tool has the server and tool it names", async () => {
   const model = scripted(
     calling({ name: "execute_mcp_tool", args: { name: "mcp__lab__echo", arguments: { text: "a" } }, id: "run" }),
     "done",
@@ -99,7 +99,7 @@ it("execute_mcp_tool runs under the server and tool inside", async () => {
   expect(started).toMatchObject([{ serverName: "lab", toolName: "echo" }]);
 });
 
-it("a listener that throws disturbs no tool", async () => {
+it("an exception in a listener affects no tool", async () => {
   const console = jest.spyOn(globalThis.console, "warn").mockImplementation(() => undefined);
   const handler = new CustomEventHandler(() => {
     throw new Error("not my day");

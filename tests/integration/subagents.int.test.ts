@@ -69,7 +69,7 @@ function deepAgent(
 }
 
 describe("sub-agents of a deep agent", () => {
-  it("see their servers and tools alone; what they found comes back, their listing does not", async () => {
+  it("see only their servers and tools; their promotions are shared, their listing is not", async () => {
     const { hub } = await twoServers();
     const { spies, run } = deepAgent(
       hub,
@@ -112,7 +112,7 @@ describe("sub-agents of a deep agent", () => {
     expect(Object.keys(mcpActivation!.promoted).sort()).toEqual(["mcp__files__read_file", "mcp__wiki__put_page"]);
   });
 
-  it("start with what the thread has found already", async () => {
+  it("start with the promotions of the thread", async () => {
     const { hub } = await twoServers();
     const { spies, run } = deepAgent(
       hub,
@@ -159,7 +159,7 @@ describe("sub-agents of a deep agent", () => {
   });
 });
 
-it("what a model writes to a sub-agent is nobody's word: no command, no mention", async () => {
+it("commands and mentions in a sub-agent's task have no effect: a model wrote it", async () => {
   const wiki = await serve({
     name: "wiki",
     tools: [page("get_page")],
@@ -184,7 +184,7 @@ it("what a model writes to a sub-agent is nobody's word: no command, no mention"
 describe("sub-graphs", () => {
   const State = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
 
-  it("share what was found with the graph they are a node of; listings stay apart", async () => {
+  it("share promotions with the outer graph; listings stay apart", async () => {
     const { hub } = await twoServers();
     const first = scripted(
       calling({ id: "f", name: "search_mcp_tools", args: { query: "mcp__wiki__get_page", limit: 1 } }),
@@ -205,7 +205,7 @@ describe("sub-graphs", () => {
     expect(second.calls[0]!.messages[0]!.text).toContain("mcp__files__read_file");
   });
 
-  it("keep their own listing and resources: those of the graph around them stay", async () => {
+  it("keep their own listing and resources, and do not change those of the outer graph", async () => {
     const files = await serve({
       name: "files",
       tools: [page("read_file")],

@@ -32,7 +32,7 @@ describe("a recording of real servers", () => {
     recorded = await recordMcpServers(hubOf({ everything, plain: { url } }));
   });
 
-  it("is JSON, with all that they offer, and nothing that they do not", () => {
+  it("is JSON, with everything that they offer and nothing else", () => {
     expect(recorded).toEqual(JSON.parse(JSON.stringify(recorded)));
     const { everything, plain } = recorded;
     expect(everything!.tools.map(({ name }) => name)).toContain("get-sum");
@@ -42,7 +42,7 @@ describe("a recording of real servers", () => {
     expect(Object.keys(plain!)).not.toContain("prompts");
   });
 
-  it("makes a hub that looks like them", async () => {
+  it("makes a hub with the same tools, prompts and resources", async () => {
     const original = hubOf({
       everything: { command: "node", args: ["node_modules/@modelcontextprotocol/server-everything/dist/index.js"] },
     });
@@ -63,7 +63,7 @@ describe("a recording of real servers", () => {
 });
 
 describe("a test hub", () => {
-  it("serves an agent: search, call, policy, wrong arguments, with what reached the servers written down", async () => {
+  it("serves an agent: search, call, policy, wrong arguments; and records what reached the servers", async () => {
     await using test = createMcpTestHub({
       mcpServers: {
         tracker: {
@@ -94,7 +94,7 @@ describe("a test hub", () => {
     expect(test.calls.map(({ arguments: args }) => args)).toEqual([{ title: "a" }, { title: "b" }]);
   });
 
-  it("answers by value, result, error, function and sequence; what is not scripted says so", async () => {
+  it("answers by value, result, error, function and sequence; a tool without an answer returns an error", async () => {
     const names = ["text", "result", "error", "throws", "sequence", "none"];
     const tools = names.map((name) => ({ name, inputSchema: { type: "object" } }));
     await using test = createMcpTestHub({
@@ -150,7 +150,7 @@ describe("a test hub", () => {
     expect(test.calls.map(({ kind, target }) => [kind, target])).toContainEqual(["prompt", "greet"]);
   });
 
-  it("plays a server that changes, dies and comes back", async () => {
+  it("simulates a server that changes, fails and is restored", async () => {
     await using test = createMcpTestHub({ mcpServers: { s: { recording: TRACKER, answers: { list_issues: "none" } } } });
     await test.hub.connect();
     await test.offer("s", { tools: [{ name: "list_issues", inputSchema: { type: "object" } }] });
@@ -161,7 +161,7 @@ describe("a test hub", () => {
     expect((await test.hub.callTool("s", "list_issues")).content).toContain("none");
   });
 
-  it("offers other prompts, resources and instructions, too; one that is down is known when it is back", async () => {
+  it("offers other prompts, resources and instructions; those of a failed server appear when it is restored", async () => {
     const prompt = (name: string) => [{ name }];
     await using test = createMcpTestHub({ mcpServers: { s: { recording: { tools: [], prompts: prompt("p") } } } });
     await test.hub.connect();

@@ -17,7 +17,7 @@ import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.j
 import { stdioFixture, until } from "../support/servers.js";
 
 describe("a thread over many steps", () => {
-  it("is shown the same listing for ten steps, whatever happens, and hears of changes in notes", async () => {
+  it("gets the same listing for ten steps, whatever happens, and is told of changes in notes", async () => {
     const late = await serveHttp({ name: "late", noBase: true, tools: 3, delayMs: 400 });
     await using hub = new McpHub({
       mcpServers: { stable: stdioFixture({ tools: 40 }), late: { url: late.url } },
@@ -126,7 +126,7 @@ describe("a thread over many steps", () => {
     expect(seen[1]!.system).toBe(seen[0]!.system);
   });
 
-  it("goes on in another process with the same SQLite file, and checkpoints do not grow with the catalog", async () => {
+  it("continues in another process with the same SQLite file, and checkpoints do not grow with the catalog", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "mcp-sqlite-")), "threads.db");
     const child = fileURLToPath(new URL("../fixtures/sqliteThread.ts", import.meta.url));
     const run = (tools: number, thread: string, turn: string): { tools: string[]; system: string; state: number } =>
@@ -178,7 +178,7 @@ describe("beside other parts of an agent", () => {
     expect((await native.invoke({ messages: "go" })).structuredResponse).toEqual({ answer: "no" });
   });
 
-  it("never takes a tool of the agent or of another middleware for an MCP tool", async () => {
+  it("never treats a tool of the agent or of another middleware as an MCP tool", async () => {
     const own = tool(() => "the agent's own echo", { name: "echo", description: "own", schema: z.object({}) });
     const namesake = tool(() => "the agent's own mcp__s__echo", {
       name: "mcp__s__echo",
@@ -210,7 +210,7 @@ describe("beside other parts of an agent", () => {
     expect(new Set(seen[1]!.tools).size).toBe(seen[1]!.tools.length);
   });
 
-  it("takes nothing that enters the prompt from a caller's input or from another tool's Command", async () => {
+  it("puts nothing from a caller's input or another tool's Command into the prompt", async () => {
     const forged = { v: 1, view: "", listing: "FORGED", loadsUnset: false, pending: [], servers: {}, synthetic: {}, notes: [] };
     const writer = tool(
       () =>
@@ -240,7 +240,7 @@ describe("beside other parts of an agent", () => {
     }
   });
 
-  it("fingerprints what is small or asked for, and always loaded tools work without a search", async () => {
+  it("always loads small tool sets and tools it is told to, and these work without a search", async () => {
     await using loaded = new McpHub({
       mcpServers: { small: stdioFixture(), large: stdioFixture({ tools: 200, noBase: true }, { alwaysLoad: ["tool_0007"] }) },
       timeouts: { startupDeadlineMs: 20_000 },

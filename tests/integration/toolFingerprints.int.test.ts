@@ -51,7 +51,7 @@ const CHANGE = {
   }) as unknown,
 };
 
-it("a change is an event with the texts before and after, by default from one listing to the next", async () => {
+it("a change is an event with the texts before and after, by default from one tool list to the next", async () => {
   const { hub, test, changes } = mail(BEFORE, undefined);
   await hub.connect();
   await test.offer("mail", recordingOf(AFTER));
@@ -98,14 +98,14 @@ describe('onChange "ask"', () => {
     expect(calls.filter(({ kind }) => kind === "tool")).toHaveLength(3);
   });
 
-  it("loosens nothing: what is denied stays denied", async () => {
+  it("does not loosen the policy: a denied tool stays denied", async () => {
     const { hub, test } = mail(BEFORE, { onChange: "ask" }, { policy: { deny: ["mcp:call:mail:send_mail"] } });
     await hub.connect();
     await test.offer("mail", recordingOf(AFTER));
     await expect(hub.callTool("mail", "send_mail")).rejects.toMatchObject({ code: "POLICY_DENIED" });
   });
 
-  it("is accepted by a program, and a tool that becomes what it was needs no answer", async () => {
+  it("a program accepts a change, and a tool that changes back needs no answer", async () => {
     const { hub, test } = mail(BEFORE, { onChange: "ask" });
     await hub.connect();
     await test.offer("mail", recordingOf(AFTER));
@@ -140,7 +140,7 @@ it('onChange "deny" withholds the tool in this process and the next, until it is
   await expect(hub.acceptTools("nope")).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-describe("a server that changes a tool behind a decision", () => {
+describe("a server cannot change a tool after a decision", () => {
   it("by listing it twice, the changed one first", async () => {
     const { hub, test, changes } = mail(BEFORE, { onChange: "ask" });
     await hub.connect();
@@ -153,7 +153,7 @@ describe("a server that changes a tool behind a decision", () => {
     expect((await denied.hub.getTools()).map(({ name }) => name)).toEqual(["mcp__mail__list_mails"]);
   });
 
-  it.each(["ask", "deny"] as const)("by forgetting the session, so that the call is made again: %s", async (onChange) => {
+  it.each(["ask", "deny"] as const)("by forgetting the session, so that the call is repeated: %s", async (onChange) => {
     const { serve, hubOf, closeAll } = serving();
     const http = await serve({ tools: [BEFORE] });
     const hub = hubOf({ mail: { url: http.url } }, { security: { toolFingerprints: { onChange } } });
@@ -202,7 +202,7 @@ describe("a server that changes a tool behind a decision", () => {
     expect(changes).toHaveLength(1);
   });
 
-  it("by schemas that are deep, or differ in everything: time and memory are bounded, other tools stay", async () => {
+  it("by deep or completely different schemas: time and memory are bounded, other tools stay", async () => {
     const deep = (levels: number): object =>
       JSON.parse(`${'{"type":"object","properties":{"a":'.repeat(levels)}{"type":"string"}${"}}".repeat(levels)}`) as object;
     const many = (seed: string) =>
@@ -227,7 +227,7 @@ describe("a server that changes a tool behind a decision", () => {
   });
 });
 
-it.each(["note", "ask", "deny"] as const)("a store that cannot be read once loses nothing: %s", async (onChange) => {
+it.each(["note", "ask", "deny"] as const)("a store that could not be read once loses nothing: %s", async (onChange) => {
   const kept = new Map<string, unknown>();
   let isBroken = false;
   const store = {
@@ -250,7 +250,7 @@ it.each(["note", "ask", "deny"] as const)("a store that cannot be read once lose
   expect(third.changes).toEqual([CHANGE]);
 });
 
-it("a store that fails costs no tool, and says so", async () => {
+it("a store that fails costs no tool, and is reported", async () => {
   const broken = { mget: () => Promise.reject(new Error("no disk")), mset: () => Promise.reject(new Error("no disk")) };
   const { hub } = mail(BEFORE, { store: broken });
   const warnings: string[] = [];

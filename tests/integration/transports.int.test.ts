@@ -2,7 +2,7 @@ import { partsOf } from "../../src/hub/hubParts.js";
 import { performance } from "node:perf_hooks";
 
 import { McpHub, type McpEvents } from "../../src/core.js";
-import { childEnvironment } from "../../src/connect/stdio/stdioTransport.js";
+import { childEnvironment } from "../../src/connect/stdio/environment.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { stdioFixture, until } from "../support/servers.js";
 
@@ -43,7 +43,7 @@ describe("streamable HTTP and SSE", () => {
     await http.close();
   });
 
-  it("connects once however many ask at the same time", async () => {
+  it("connects once for many concurrent uses", async () => {
     const http = await serveHttp({ delayMs: 50 });
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } } });
     await Promise.all([hub.connect(), hub.connect(["s"]), hub.getTools(), echo(hub), echo(hub)]);
@@ -82,7 +82,7 @@ describe("streamable HTTP and SSE", () => {
     await loud.close();
   });
 
-  it("makes few listings of many announcements, and keeps the last good list when one fails", async () => {
+  it("lists rarely after many announcements, and keeps the last good list when one fails", async () => {
     const http = await serveHttp();
     const seen: McpEvents["catalog"][] = [];
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } }, warnings: "silent" });

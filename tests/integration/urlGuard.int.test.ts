@@ -59,7 +59,7 @@ async function failureOf(url: string, urlGuard: UrlGuardOptions | undefined, mor
 }
 
 describe("urlGuard", () => {
-  it("reaches a server whose name leads to an allowed place, and calls its tools", async () => {
+  it("reaches a server whose name resolves to an allowed address, and calls its tools", async () => {
     const { url } = await serve();
     const { lookup } = world({ mcp: "127.0.0.1" });
     const { port } = new URL(url);
@@ -72,7 +72,7 @@ describe("urlGuard", () => {
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
 
-  it("refuses a name that leads to a local address before anything is sent", async () => {
+  it("refuses a name that resolves to a local address before anything is sent", async () => {
     const { port, urls } = await web((_request, response) => response.end("{}"));
     const { lookup } = world({ "tracker.example": "127.0.0.1" });
     for (const more of [{}, { transport: "sse" as const }]) {
@@ -103,13 +103,13 @@ describe("urlGuard", () => {
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
 
-  it("follows no redirect without end", async () => {
+  it("stops following redirects after a limit", async () => {
     const loop = await web((request, response) => response.writeHead(307, { location: request.url }).end());
     await failureOf(`http://127.0.0.1:${loop.port}/mcp`, {}, { automaticSSEFallback: false });
     expect(loop.urls.length).toBeLessThan(20);
   });
 
-  it("asks about each request: a name that changes its address is refused from then on", async () => {
+  it("checks each request: a name that changes to a local address is refused from then on", async () => {
     const { url } = await serve();
     const { port } = new URL(url);
     let address = "127.0.0.1";
@@ -122,7 +122,7 @@ describe("urlGuard", () => {
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
 
-  it("asks an OAuth server that is local in nothing", async () => {
+  it("sends nothing to a local OAuth server", async () => {
     const inner = await web((_request, response) => response.end("{}"));
     const { lookup } = world({ "auth.internal": "10.0.0.5", localhost: "127.0.0.1" });
     const outer = await web((request, response) => {
@@ -162,7 +162,7 @@ describe("urlGuard", () => {
     expect(new Set(seen)).toEqual(new Set([undefined]));
   });
 
-  it("looks at the URL of a WebSocket, and at the address it connects to", async () => {
+  it("checks the URL of a WebSocket and the address it connects to", async () => {
     const server = await serveWebSocket({ noBase: true, tools: [{ name: "look", inputSchema: { type: "object" } }] });
     also(server);
     const { port } = new URL(server.url);
@@ -174,7 +174,7 @@ describe("urlGuard", () => {
   });
 });
 
-it("a connection goes to no address that the guard has not seen", async () => {
+it("a connection goes only to an address that the guard checked", async () => {
   const { url } = await serve();
   const { port } = new URL(url);
   // Allowed when it is checked, local when it is connected to.
@@ -184,7 +184,7 @@ it("a connection goes to no address that the guard has not seen", async () => {
   expect(error).toMatchObject({ code: "URL_REFUSED" });
 });
 
-it("warns of URLs of a wrapped client's servers that would be refused", async () => {
+it("warns about URLs of a wrapped client that would be refused", async () => {
   const mcpServers = {
     s: { url: "http://tracker.example:1/mcp" },
     t: { url: "http://169.254.169.254/" },
@@ -203,7 +203,7 @@ it("warns of URLs of a wrapped client's servers that would be refused", async ()
 });
 
 describe("transports", () => {
-  it("allows kinds of transports, and falls back to none that is not allowed", async () => {
+  it("restricts the kinds of transports, also for the fallback to SSE", async () => {
     const make = (transports: SecurityOptions["transports"], entry: object) => () =>
       new McpHub({ mcpServers: { s: entry }, ...(transports === undefined ? {} : { security: { transports } }) });
     expect(make(["http"], { command: "node" })).toThrow('Server "s" is of kind "stdio"; the option "transports" allows http.');

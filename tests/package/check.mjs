@@ -48,7 +48,7 @@ const bare = consumer(
   base.filter((name) => name !== "@langchain/mcp-adapters"),
 );
 const use = (from) =>
-  `const hub = new ${from}.McpHub({ s: { command: "node" } }); if (hub.status()[0].state !== "idle") throw new Error("state");`;
+  `const hub = ${from}.McpHub.fromServers({ s: { command: "node" } }); if (hub.status()[0].state !== "idle") throw new Error("state");`;
 
 check("the tarball holds dist and nothing of the sources", () => {
   const files = run("tar", ["-tzf", tarball]).split("\n");

@@ -12,7 +12,12 @@ export function serving() {
       return http;
     },
     hubOf: (servers: McpHubOptions["mcpServers"], more: Partial<McpHubOptions> = {}): McpHub => {
-      const hub = new McpHub({ mcpServers: servers, warnings: "silent", ...more, timeouts: { startupDeadlineMs: 20_000 } });
+      const hub = new McpHub({
+        mcpServers: servers,
+        warnings: "silent",
+        ...more,
+        timeouts: { startupDeadlineMs: 20_000, ...more.timeouts },
+      });
       open.push(hub);
       return hub;
     },

@@ -2,7 +2,6 @@ import { isIP } from "node:net";
 
 import ipaddr from "ipaddr.js";
 
-/** Whether following a URL to an address is safe. */
 export type AddressKind =
   | "public"
   /** Loopback, private, link-local, shared (CGNAT), multicast or reserved. */
@@ -26,14 +25,12 @@ const METADATA: ReadonlySet<string> = new Set(
     "fe80::a9fe:a9fe",
   ].map((address) => ipaddr.parse(address).toNormalizedString()),
 );
-/** IPv6 global unicast. */
 const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"), 3];
 /** NAT64's well-known prefix; its other prefixes are local. */
 const NAT64: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("64:ff9b::"), 96];
 
 /**
  * Classifies an IP address. IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is classified by its IPv4 address.
- *
  * @param address - IPv4 or IPv6, without brackets; anything else is `"local"`.
  * @see https://www.iana.org/assignments/iana-ipv4-special-registry
  * @see https://www.iana.org/assignments/iana-ipv6-special-registry

@@ -18,11 +18,9 @@ export interface AuthorizedFetchParts {
 const RENEW_MS = 15_000;
 
 /**
- * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of them once more.
- *
- * The SDK renews per request, which servers take for theft of the refresh token. A token refused right after its renewal is not
- * renewed again.
- *
+ * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of them once more. The SDK
+ * renews per request, which servers take for theft of the refresh token. A token refused right after its renewal is not renewed
+ * again.
  * @throws {McpAuthRequiredError} when a person has to sign in.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
  */

@@ -16,7 +16,6 @@ export function withCallHeaders<Value>(headers: CallHeaders | undefined, call: (
 }
 
 export interface CallHeadersFetchParts {
-  /** Used for all other requests. */
   readonly fetch: FetchLike;
   /** Used for calls with their own `authorization`: it renews no token. */
   readonly plainFetch: FetchLike;
@@ -26,9 +25,7 @@ export interface CallHeadersFetchParts {
 }
 
 /**
- * A `fetch` that adds the current call's headers to its `tools/call` request, in place of equal names.
- *
- * Other requests do not get them, although async context reaches those too (a new session, for example).
+ * A `fetch` that adds the current call's headers to its `tools/call` request, and to no other request, in place of equal names.
  */
 export function callHeadersFetch({ fetch: send, plainFetch, serverUrl, onValue }: CallHeadersFetchParts): FetchLike {
   return async (url, init = {}) => {

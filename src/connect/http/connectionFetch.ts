@@ -23,7 +23,6 @@ const EVENT_STREAM = "text/event-stream";
 
 /**
  * The `fetch` of one streamable HTTP connection; it works around three behaviours of the SDK.
- *
  * - The SDK passes one signal to all requests, on which Node 20 leaves a listener for each: every request gets its own.
  * - The SDK reconnects a standing stream (GET) every second without end: here the waits grow, and a stream that stays empty, or
  *   is no event stream, is given up.
@@ -40,7 +39,6 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
         events.onResumeRefused();
         return notOffered();
       }
-      // In place of the pause that the server asks for.
       const pauseMs = barrenOpens > 1 ? backoffMs(barrenOpens) : MIN_PAUSE_MS;
       const waitMs = openedAtMs + pauseMs - Date.now();
       if (openedAtMs > 0 && waitMs > 0) await sleep(waitMs, init.signal ?? undefined);
@@ -77,12 +75,10 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
   };
 }
 
-/** The answer of a server without a standing stream. */
 function notOffered(): Response {
   return new Response(null, { status: 405, statusText: "No event stream" });
 }
 
-/** Id of the JSON-RPC request in a body; `undefined` for notifications and responses. */
 function requestIdOf(body: unknown): string | number | undefined {
   if (typeof body !== "string") return undefined;
   try {
@@ -93,7 +89,6 @@ function requestIdOf(body: unknown): string | number | undefined {
   }
 }
 
-/** The same response; reports its text and its end. */
 function watched(
   response: Response,
   { onText, onEnd }: { readonly onText: (text: string) => void; readonly onEnd: (isResumable: boolean) => void },

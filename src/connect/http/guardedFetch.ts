@@ -11,19 +11,13 @@ const MAX_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
 export interface GuardedFetchParts {
-  /** `undefined` turns the check off. */
   readonly guard: UrlGuard | undefined;
-  /** URL of the server's configuration. */
   readonly configured: URL;
   /** Configured headers; they are sent to the server alone, not to OAuth servers. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * A `fetch` that checks every URL with a guard, redirects included, and bounds bodies.
- *
- * Follows a redirect (at most 5) that keeps the method, and the origin or its https form.
- */
+/** A `fetch` that checks every URL and bounds bodies. Follows at most 5 redirects that keep the method and the origin. */
 export async function guardedFetch({ guard, configured, headers: own }: GuardedFetchParts): Promise<FetchLike> {
   const send = guard === undefined ? fetch : await checkedFetch(guard);
   return async (input, init = {}) => {

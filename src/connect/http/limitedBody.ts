@@ -11,7 +11,6 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   let before = Buffer.alloc(0);
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
-      // The end of an event may be split across two chunks.
       const text = isStream ? Buffer.concat([before, chunk]) : before;
       const end = lastEventEnd(text) - before.length;
       bytes = end < 0 ? bytes + chunk.byteLength : chunk.byteLength - end;
@@ -24,7 +23,6 @@ export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): 
   return new Response(response.body.pipeThrough(counted), { status, statusText, headers });
 }
 
-/** Index behind the last complete event; -1 without one. */
 function lastEventEnd(text: Buffer): number {
   return Math.max(
     ...EVENT_ENDS.map((end) => {

@@ -12,11 +12,9 @@ const SCHEMES: readonly string[] = ["http:", "https:", "ws:", "wss:"];
 
 /**
  * Decides which URLs one server's connection may open: the configured one, redirects, its SSE endpoint, its OAuth servers.
- *
  * - Only http(s) and ws(s), without user name and password.
  * - Never a cloud's metadata service.
  * - Local addresses only when this server's own URL or `allowHosts` names them. Checks every address of a host name.
- *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#server-side-request-forgery-ssrf
  */
 export class UrlGuard {
@@ -36,11 +34,7 @@ export class UrlGuard {
     this.#isNamed = matchGlobs(settings.allowHosts.filter((host) => isIP(host) === 0));
   }
 
-  /**
-   * Checks a URL and returns the addresses that may be connected to.
-   *
-   * @throws {McpPolicyError} `URL_REFUSED` with the reason and the fix; and any error of the DNS look-up.
-   */
+  /** Checks a URL. @returns The addresses to connect to. @throws {McpPolicyError} `URL_REFUSED`, or the DNS look-up's error. */
   async check(url: URL, signal?: AbortSignal | null): Promise<readonly ResolvedAddress[]> {
     if (!SCHEMES.includes(url.protocol)) throw this.refused(url, `"${url.protocol}" is not http or https`);
     if (url.username !== "" || url.password !== "") {
@@ -61,7 +55,6 @@ export class UrlGuard {
     return addresses;
   }
 
-  /** Makes the error of a refused URL and keeps it as {@link lastRefusal}. */
   refused({ protocol, host }: URL, reason: string): McpPolicyError {
     const shown = host.length > MAX_HOST_CHARS ? `${host.slice(0, MAX_HOST_CHARS)}…` : host;
     const serverName = this.#serverName;

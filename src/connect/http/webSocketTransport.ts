@@ -27,7 +27,6 @@ export class WebSocketTransport implements Transport {
     this.#lookup = lookup;
   }
 
-  /** Why the connection ended, if known. */
   get endReason(): string | undefined {
     return this.#endReason;
   }

@@ -11,7 +11,6 @@ export const LISTS = {
 
 export type ListKey = keyof typeof LISTS;
 
-/** Elements of a list, unparsed. */
 export interface RawList {
   readonly elements: readonly unknown[];
   /** Why listing stopped before the last page. */
@@ -23,11 +22,7 @@ const MAX_LIST_CHARS = 50_000_000;
 const METHOD_NOT_FOUND = -32_601;
 
 /**
- * Lists all pages. Stops at a repeated cursor, after `maxPages`, and above 50 million characters.
- *
- * A server that does not know the method has an empty list.
- *
- * @param request - Sends one request; its errors are passed on.
+ * Lists all pages; empty for an unknown method. Stops at a repeated cursor, after `maxPages`, and above 50 million characters.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
  */
 export async function listPages(
@@ -49,7 +44,6 @@ export async function listPages(
     if (nextCursor === undefined || nextCursor === null) return { elements, cutBecause: undefined };
     if (typeof nextCursor !== "string") return { elements, cutBecause: "its cursor is not text" };
     cursor = nextCursor;
-    // A single page is bounded by the message size.
     chars += charsOf(found);
     if (chars > MAX_LIST_CHARS) return { elements, cutBecause: `it is larger than ${MAX_LIST_CHARS / 1e6} MB` };
     if (cursors.has(cursor)) return { elements, cutBecause: "it repeats a page" };
@@ -58,12 +52,10 @@ export async function listPages(
   return { elements, cutBecause: `it has more than ${maxPages} pages` };
 }
 
-/** Approximate size of a page, in characters. */
 function charsOf(page: unknown): number {
   try {
     return JSON.stringify(page)?.length ?? 0;
   } catch {
-    // Nested too deeply to serialize.
     return MAX_MESSAGE_BYTES;
   }
 }

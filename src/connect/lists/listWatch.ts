@@ -32,7 +32,6 @@ export class ListWatch {
     this.#list = list;
   }
 
-  /** True when a change was announced and listing it failed. */
   get isOutdated(): boolean {
     return this.#failures > 0;
   }
@@ -60,12 +59,7 @@ export class ListWatch {
     this.#later(this.#pauseMs, true);
   }
 
-  /**
-   * Lists again now; during a listing, joins it and repeats it.
-   *
-   * @returns Whether anything changed.
-   * @throws when listing fails; the last good list stays.
-   */
+  /** Lists again, or joins a running listing and repeats it. @returns Whether anything changed. @throws when listing fails. */
   async refresh(): Promise<boolean> {
     if (this.#refreshing !== undefined) {
       this.#isStale = true;

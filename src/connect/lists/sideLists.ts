@@ -15,7 +15,6 @@ export interface ListDiff {
 }
 
 export interface ListSource {
-  /** The open peer. */
   readonly current: Pick<Peer, "announces"> | undefined;
   /** Age in milliseconds at which a list without change notifications is listed again. */
   readonly listTtlMs: number;
@@ -45,11 +44,7 @@ export class SideLists {
     this.#source = source;
   }
 
-  /**
-   * The list as it is now.
-   *
-   * @throws when it has to be listed and that fails.
-   */
+  /** The list as it is now. @throws when it has to be listed and that fails. */
   async get(key: SideKey): Promise<RawList> {
     const kept = this.#of(key);
     const isAnnounced = this.#source.current?.announces(key === "prompts" ? "prompts" : "resources") === true;

@@ -6,7 +6,6 @@ import type { Peer } from "../peer.js";
 import type { ServerRequest } from "../requests.js";
 
 export interface SubscriptionSource {
-  /** The open peer. */
   readonly current: Pick<Peer, "announces" | "client" | "request"> | undefined;
   send(request: ServerRequest): Promise<unknown>;
 }
@@ -20,12 +19,7 @@ const MAX_WATCHED = 200;
 const LIST_CHANGED = "notifications/resources/list_changed";
 const UPDATED = "notifications/resources/updated";
 
-/**
- * Tells which resources of one server changed since they were read.
- *
- * A read keeps the mark its resource had before it. Marks are valid in one process and one connection: a change during a
- * disconnect, or seen by another process, goes unnoticed.
- */
+/** Tells which resources of one server changed since they were read. A mark is valid in one process and one connection only. */
 export class Subscriptions {
   readonly #source: SubscriptionSource;
   /** Subscribed by the program, until it unsubscribes. */
@@ -144,7 +138,6 @@ export class Subscriptions {
   }
 }
 
-/** True for the URI itself and for URIs below it. */
 function isPartOf(uri: string, whole: string): boolean {
   if (!uri.startsWith(whole)) return false;
   return uri.length === whole.length || whole.endsWith("/") || ["/", "?", "#"].includes(uri[whole.length]!);

@@ -19,13 +19,8 @@ export function openAdopted(client: Client, serverName: string): OpenPeer {
   };
 }
 
-/**
- * A peer on a client whose owner opens and closes it; replaces none of the owner's handlers.
- *
- * @param secrets - Texts to mask, from the owner's configuration.
- */
+/** A peer on a client whose owner opens and closes it. Replaces no handler of the owner. @param secrets - Texts to mask. */
 export function adoptedPeer(client: Client, { onNotification }: PeerEvents, secrets: readonly string[] = []): Peer {
-  // Set only if the owner has no handler.
   const isOurs = client.fallbackNotificationHandler === undefined;
   if (isOurs) {
     client.fallbackNotificationHandler = async ({ method, params }) => {

@@ -1,24 +1,16 @@
-import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
-import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, messageOf } from "../../errors.js";
-import { isUnauthorized } from "../failures.js";
+import { httpStatusOf, isUnauthorized } from "../failures.js";
 import { maskValue } from "../maskValue.js";
 import type { Peer } from "../peer.js";
-import { StdioTransport } from "../stdio/stdioTransport.js";
+import type { Wire } from "./openClient.js";
 
-/* An error page can be long. */
 const MAX_REASON_CHARS = 500;
 
 /** The error of a failed connect, for the developer: HTTP status, exit code, last lines of stderr. */
-export function connectError(serverName: string, error: unknown, transport: Transport, peer: Peer): McpMiddlewareError {
-  const stdio = transport instanceof StdioTransport ? transport : undefined;
+export function connectError(serverName: string, error: unknown, wire: Wire, peer: Peer): McpMiddlewareError {
+  const strayLines = wire.strayLines?.() ?? 0;
   const tail = peer.stderrTail();
-  const stray =
-    stdio === undefined || stdio.strayLines === 0
-      ? ""
-      : ` It wrote ${stdio.strayLines} lines to stdout that are no MCP messages.`;
+  const stray = strayLines === 0 ? "" : ` It wrote ${strayLines} lines to stdout that are no MCP messages.`;
   const detail = stray + (tail === "" ? "" : ` Its last lines on stderr: ${tail}`);
   if (McpConnectionError.isInstance(error))
     return new McpConnectionError(error.code, error.message + detail, { serverName, cause: maskValue(error, peer.mask) });
@@ -32,11 +24,11 @@ export function connectError(serverName: string, error: unknown, transport: Tran
   }
   const code: unknown = (error as NodeJS.ErrnoException | undefined)?.code;
   const reason =
-    stdio === undefined
+    wire.stderrTail === undefined
       ? describeCause(error, peer.mask)
       : code === "ENOENT"
         ? `${messageOf(error)}. Check that "command" is a program on the PATH (arguments go into "args"), and that "cwd" exists`
-        : (stdio.endReason ?? describeCause(error, peer.mask));
+        : (wire.endReason?.() ?? describeCause(error, peer.mask));
   return new McpConnectionError(
     "CONNECT_FAILED",
     peer.mask(`Server "${serverName}" could not be opened: ${reason}.${detail}`),
@@ -47,8 +39,8 @@ export function connectError(serverName: string, error: unknown, transport: Tran
 /** The error's text with its HTTP status and its cause, because `fetch` only says "fetch failed". */
 function describeCause(error: unknown, mask: (text: string) => string): string {
   const cause = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined;
-  const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
-  const status = isHttp && error.code !== undefined && error.code >= 100 ? `HTTP ${error.code}: ` : "";
+  const code = httpStatusOf(error);
+  const status = code === undefined ? "" : `HTTP ${code}: `;
   const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
   const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
   // Masked before it is cut: a cut secret would not be recognised.

@@ -62,11 +62,7 @@ function secretsOf(entry: unknown): string[] {
   return [...literalSecrets(program), ...literalSecrets(web)];
 }
 
-/**
- * Opens a peer on a wrapped client's connection, which its owner opens and closes.
- *
- * @param lock - Runs one task at a time, shared by all servers of the client: concurrent `getClient` calls start duplicates.
- */
+/** Opens a peer on a wrapped client. @param lock - Runs one task at a time: concurrent `getClient` calls start duplicates. */
 export function openWrapped(
   owner: WrappableClient,
   serverName: string,

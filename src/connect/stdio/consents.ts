@@ -15,7 +15,7 @@ import { rejectOnAbort } from "../../text/abort.js";
 import { storeOf } from "../fileStore.js";
 import { isSecretName, withSpellings } from "../secrets.js";
 import { rejectAfter } from "../../text/abort.js";
-import { childEnvironment, inheritedEnvironment, type StdioParameters } from "./stdioTransport.js";
+import type { StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
 export interface ConsentRecord {
@@ -221,7 +221,9 @@ export class McpConsents {
     const { command, args, env, inheritEnv, cwd } = parameters;
     const { workspace } = this.#settings;
     const folder = resolve(cwd ?? ".");
-    const program = await programOf(command, folder, parameters);
+    // Loaded when a program is looked at: it brings a part of the SDK.
+    const { childEnvironment, inheritedEnvironment } = await import("./environment.js");
+    const program = await programOf(command, folder, childEnvironment(parameters));
     const whole = [workspace, serverName, command, program, args, folder, env, inheritEnv, inheritedEnvironment(parameters)];
     const digest = createHmac("sha256", (await this.#keyOf()).key)
       .update(stringify(whole))
@@ -318,8 +320,7 @@ function lockOf(store: KeptStore | string): LimitFunction {
 }
 
 /** The file that a command starts, as far as it is found. */
-async function programOf(command: string, folder: string, parameters: StdioParameters): Promise<string> {
-  const { PATH, Path } = childEnvironment(parameters);
+async function programOf(command: string, folder: string, { PATH, Path }: Readonly<Record<string, string>>): Promise<string> {
   if (/[\\/]/.test(command)) return resolve(folder, command);
   // As the child finds it: from its folder.
   const path = (PATH ?? Path ?? "").split(delimiter).map((entry) => resolve(folder, entry));

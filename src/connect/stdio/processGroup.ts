@@ -4,7 +4,6 @@ import { spawn } from "node:child_process";
 
 import { onExit } from "signal-exit";
 
-/** Waits of {@link endGroup}. */
 export interface KillLadder {
   /** Milliseconds from SIGINT (and end of stdin) to SIGTERM. */
   readonly afterSigintMs: number;
@@ -37,10 +36,7 @@ export function forgetGroup(groupId: number): void {
   removeExitHook = undefined;
 }
 
-/**
- * Ends a child's process group: SIGINT, then SIGTERM, then SIGKILL. Returns when none of its processes runs; zombies do not
- * count.
- */
+/** Ends a child's process group by SIGINT, SIGTERM, then SIGKILL. Returns when none of its processes runs. */
 export async function endGroup(child: ChildProcess, ladder: KillLadder = DEFAULT_KILL_LADDER): Promise<void> {
   const { pid } = child;
   if (pid === undefined) return;
@@ -92,7 +88,6 @@ export async function isGroupAlive(groupId: number): Promise<boolean> {
   return members === undefined || members.some((state) => state !== "Z" && state !== "X");
 }
 
-/** Process states (`R`, `S`, `Z` …) of a group; `undefined` when `/proc` cannot be read. */
 async function statesOfGroup(groupId: number): Promise<string[] | undefined> {
   let entries: string[];
   try {

@@ -1,7 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 
-import { getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
@@ -9,9 +8,11 @@ import spawn from "cross-spawn";
 
 import type { TransportSettings } from "../../config/transport.js";
 import { TOO_LARGE } from "../failures.js";
+import type { Wire } from "../open/openClient.js";
+import { childEnvironment } from "./environment.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 
-/** Parameters of a stdio server, with variables filled in. */
+/** How a stdio server is started, with its variables filled in. */
 export type StdioParameters = Omit<Extract<TransportSettings, { kind: "stdio" }>, "kind">;
 
 /* Twice of what is shown: a secret that is cut in half would not be masked. */
@@ -19,32 +20,9 @@ const MAX_STDERR_CHARS = 16_000;
 /* Milliseconds from the child's exit until its pipes are destroyed. */
 const DRAIN_MS = 200;
 
-/* Variables that Windows programs need besides the SDK's defaults. */
-const WINDOWS_ENVIRONMENT = ["PATHEXT", "COMSPEC", "WINDIR", "PROGRAMDATA", "PROGRAMFILES(X86)", "COMMONPROGRAMFILES", "TMP"];
-
-/** Environment of a stdio child: the SDK's defaults, then the inherited names, then `env`. */
-export function childEnvironment(
-  { env, inheritEnv }: Pick<StdioParameters, "env" | "inheritEnv">,
-  platform: NodeJS.Platform = process.platform,
-  own: NodeJS.ProcessEnv = process.env,
-): Record<string, string> {
-  const names = platform === "win32" ? [...WINDOWS_ENVIRONMENT, ...inheritEnv] : inheritEnv;
-  return { ...getDefaultEnvironment(), ...inheritedEnvironment({ inheritEnv: names }, own), ...env };
-}
-
-export function inheritedEnvironment(
-  { inheritEnv }: Pick<StdioParameters, "inheritEnv">,
-  own: NodeJS.ProcessEnv = process.env,
-): Record<string, string> {
-  return Object.fromEntries(inheritEnv.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const])));
-}
-
 /**
- * Speaks MCP with a child process over stdin and stdout.
- *
- * Unlike the SDK's transport: `close()` ends the child's whole process group, the last stderr output is kept, and neither child
- * nor pipes keep this process alive.
- *
+ * Speaks MCP with a child process over stdin and stdout. Unlike the SDK's transport: `close()` ends the child's whole process
+ * group, the last stderr output is kept, and neither child nor pipes keep this process alive.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
  */
 export class StdioTransport implements Transport {
@@ -71,12 +49,10 @@ export class StdioTransport implements Transport {
     return this.#stderr;
   }
 
-  /** Why the child ended, if known. */
   get endReason(): string | undefined {
     return this.#endReason ?? (this.#closing === undefined ? undefined : "it was closed");
   }
 
-  /** Lines on stdout that were no MCP messages. */
   get strayLines(): number {
     return this.#strayLines;
   }
@@ -202,4 +178,17 @@ export class StdioTransport implements Transport {
     if (this.#parameters.copyStderr) process.stderr.write(text);
     this.#stderr = (this.#stderr + text).slice(-MAX_STDERR_CHARS);
   }
+}
+
+/** A transport for a program, with what it knows of its end. */
+export function stdioWire(parameters: StdioParameters): Wire {
+  const transport = new StdioTransport(parameters);
+  return {
+    transport,
+    closesAtEnd: true,
+    endReason: () => transport.endReason,
+    stderrTail: () => transport.stderrTail,
+    strayLines: () => transport.strayLines,
+    settled: (limitMs) => transport.settled(limitMs),
+  };
 }

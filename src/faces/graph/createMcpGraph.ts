@@ -32,7 +32,6 @@ const PublicSchema = new StateSchema({ messages: MessagesValue, mcpActivation, d
 
 /**
  * Makes a compiled agent graph with MCP tools; use `createMcpNodes` to build your own graph from its parts.
- *
  * @throws {McpConfigError} for unknown or wrong options.
  * @example
  * const graph = createMcpGraph(hub, { model, checkpointer });

@@ -50,11 +50,7 @@ export interface McpNodes {
   readonly afterInput: (state: McpGraphState) => "callModel" | "policy" | typeof END;
   /** After the model: to the policy if it called tools, else to the end. */
   readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
-  /**
-   * After the policy: sends each call to `tools` alone, so that an interrupt repeats no other call.
-   *
-   * After typed input was asked about: to the model or to the end.
-   */
+  /** After the policy: sends each call to `tools` alone, or goes to the model or the end after typed input. */
   readonly afterPolicy: (state: McpGraphState) => Send[] | "callModel" | typeof END;
 }
 
@@ -63,7 +59,6 @@ export interface McpNodes {
  *
  * They behave like `mcpMiddleware` and use the same state: add `mcpStateFields` to your `StateSchema`, or `mcpAnnotation.spec`
  * to your `Annotation.Root`. Keep keys that begin with `_` out of the graph's input.
- *
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
  * @example

@@ -16,7 +16,6 @@ import {
 
 /**
  * Our state fields for your own `StateSchema`.
- *
  * @example
  * const State = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
  */
@@ -28,7 +27,6 @@ function lastWrite<Value>() {
 
 /**
  * Our state fields for your own `Annotation.Root`.
- *
  * @example
  * const State = Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec });
  */

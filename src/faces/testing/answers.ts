@@ -18,9 +18,8 @@ type Result = Readonly<Record<string, unknown>>;
 export type McpTestValue = string | Result | Error;
 
 /**
- * Scripted answer: a value, a function of the call, or an array of these, one per call.
- *
- * An `Error` becomes an `isError` result of a tool, and a JSON-RPC error of a prompt or resource.
+ * Scripted answer: a value, a function of the call, or an array of these, one per call. An `Error` becomes an `isError` result
+ * of a tool, and a JSON-RPC error of a prompt or resource.
  */
 export type McpTestAnswer =
   | McpTestValue

@@ -52,10 +52,8 @@ export class McpTestHub implements AsyncDisposable {
   }
 
   /**
-   * Replaces the recording of a server, and waits until the hub knows it.
-   *
-   * Announces other tools by `list_changed`; reconnects for other prompts, resources and instructions.
-   *
+   * Replaces the recording of a server, and waits until the hub knows it. Announces other tools by `list_changed`; reconnects
+   * for other prompts, resources and instructions.
    * @throws {McpConfigError} for a recording without tools.
    */
   async offer(serverName: string, recording: McpRecording): Promise<void> {
@@ -76,7 +74,6 @@ export class McpTestHub implements AsyncDisposable {
     await this.hub.reconnect(serverName);
   }
 
-  /** Closes the hub. */
   close(): Promise<void> {
     return this.hub.close();
   }
@@ -93,10 +90,8 @@ export class McpTestHub implements AsyncDisposable {
 }
 
 /**
- * Makes a hub for tests of agents: servers are recordings in this process, with scripted answers.
- *
- * Names, listing, search, policy, validation and results are those of a real hub.
- *
+ * Makes a hub for tests of agents: servers are recordings in this process, with scripted answers. Names, listing, search,
+ * policy, validation and results are those of a real hub.
  * @throws {McpConfigError} for wrong options, and for an answer of a tool that the recording does not have.
  * @example
  * await using test = createMcpTestHub({

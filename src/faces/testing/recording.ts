@@ -7,7 +7,7 @@ import type { OperationOptions } from "../../hub/hubOperations.js";
 /** A tool as its server lists it. */
 export type RecordedTool = Pick<RawTool, "name"> & Partial<RawTool>;
 
-/** What a server offers, recorded as JSON in MCP's shapes. Untrusted. */
+/** A server's offer, recorded as JSON in MCP's shapes. Untrusted. */
 export interface McpRecording {
   readonly tools: readonly RecordedTool[];
   readonly prompts?: readonly unknown[] | undefined;
@@ -20,10 +20,8 @@ export interface McpRecording {
 }
 
 /**
- * Records what the servers of a hub offer, for {@link createMcpTestHub}. Store it as JSON with the tests.
- *
- * Holds the servers' texts as they are, but no results or contents of resources.
- *
+ * Records what the servers of a hub offer, for {@link createMcpTestHub}. Store it as JSON with the tests. Holds the servers'
+ * texts as they are, but no results or contents of resources.
  * @param serverNames - Default: all enabled ones.
  * @param options - Caller for the policy.
  * @throws {McpMiddlewareError} when a server cannot be reached or listed.

@@ -21,7 +21,6 @@ import { McpMiddlewareError, messageOf } from "../../errors.js";
 import { answerTo, toPromptResult, toResourceResult, toToolResult, type McpTestAnswer, type McpTestCall } from "./answers.js";
 import type { McpRecording } from "./recording.js";
 
-/** Answers by tool, prompt and URI. */
 export interface McpTestScript {
   readonly answers: Readonly<Record<string, McpTestAnswer>>;
   readonly prompts: Readonly<Record<string, McpTestAnswer>>;
@@ -50,11 +49,7 @@ export class TestServer {
     this.#onCall = onCall;
   }
 
-  /**
-   * Replaces the recording, and announces other tools to connected clients.
-   *
-   * @returns How the hub learns of it at once.
-   */
+  /** Replaces the recording, and announces other tools. @returns How the hub learns of it at once. */
   async offer(recording: McpRecording): Promise<"nothing" | "refresh" | "reconnect"> {
     const before = this.#recording;
     this.#recording = recording;

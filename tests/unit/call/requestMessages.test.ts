@@ -18,13 +18,13 @@ describe("toRequestMessages", () => {
     new AIMessage("done"),
   ];
 
-  it("leaves what needs nothing as it is", () => {
+  it("leaves messages that need no change as they are", () => {
     const plain: BaseMessage[] = [new HumanMessage("go"), ours("plain", "1")];
     expect(place(plain)).toBe(plain);
     expect(place(step, "tool")).toBe(step);
   });
 
-  it("puts images behind the tool messages of their step for clients that take only text there", () => {
+  it("puts images after the tool messages of their step for clients that take only text there", () => {
     const placed = place(step);
     expect(placed.map((message) => message.type)).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
     expect(placed[2]!.content).toBe("words\n[The image of this result follows below.]");
@@ -48,7 +48,7 @@ describe("toRequestMessages", () => {
     expect(placed[0]!.text).toContain("5000 characters in all");
   });
 
-  it("gives the same for the same step whatever follows, and leaves other tools' messages alone", () => {
+  it("gives the same messages for the same step whatever follows, and does not change messages of other tools", () => {
     const first = place(step.slice(0, 4));
     expect(
       place(step)

@@ -54,7 +54,7 @@ describe("repairArguments", () => {
     expect(repairArguments(schema as never, value)).toEqual(expected);
   });
 
-  it("returns what needs no repair as it is and never writes to it", () => {
+  it("returns arguments that need no repair unchanged, and never writes to them", () => {
     const value = Object.freeze({ s: "x", a: Object.freeze([1]) });
     expect(repairArguments(list, value)).toBe(value);
     expect(repairArguments(list, Object.freeze({ a: "[1]" }))).toEqual({ a: [1] });
@@ -93,7 +93,7 @@ describe("checkArguments", () => {
     expect(check(schema, { path: "a", n: "x" }).join("; ")).toMatch(/^n: /);
   });
 
-  it("never looks at pattern and format, and cannot be blocked by a pattern", () => {
+  it("ignores pattern and format, and cannot be blocked by a pattern", () => {
     const schema = object(
       { a: { type: "string", pattern: "^(a+)+$", format: "email" } },
       { patternProperties: { "^(x+)+$": { type: "null" } }, additionalProperties: false },
@@ -101,14 +101,14 @@ describe("checkArguments", () => {
     expect(check(schema, { a: `${"a".repeat(100)}!`, [`${"x".repeat(100)}!`]: 1 })).toEqual([]);
   });
 
-  it("takes nullable, and accepts when the schema cannot be read", () => {
+  it("understands nullable, and accepts everything when the schema cannot be read", () => {
     expect(check(object({ a: { type: "string", nullable: true } }), { a: null })).toEqual([]);
     expect(check(object({ a: { type: "nonsense" } }), { a: 1 }).length).toBeGreaterThanOrEqual(0);
     expect(check(object({ a: { $ref: "#/nowhere" } }), { a: 1 })).toEqual([]);
     expect(check({ type: "object", properties: "broken" }, { a: 1 })).toEqual([]);
   });
 
-  it("is as lenient behind a reference to any place", () => {
+  it("is as lenient below a reference to any place", () => {
     const schema = {
       ...object({ p: { $ref: "#/components/schemas/A" } }),
       components: { schemas: { A: { type: "string", pattern: "^(a+)+$", nullable: true } } },
@@ -133,7 +133,7 @@ describe("checkArguments", () => {
 });
 
 describe("describeParameters", () => {
-  it("says names, types and what is required", () => {
+  it("names parameters, types and which are required", () => {
     const schema = object(
       {
         p: { type: "string" },
@@ -182,7 +182,7 @@ describe("toModelSchema", () => {
     });
   });
 
-  it("accepts what the original accepts, of branches that say what they take", () => {
+  it("accepts what the original accepts when each branch says what it takes", () => {
     const property = fc.constantFrom({ type: "string" }, { type: "integer" }, { enum: ["a", "b"] });
     const branch = fc
       .dictionary(fc.constantFrom("a", "b", "c"), property)

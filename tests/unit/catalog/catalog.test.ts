@@ -13,7 +13,7 @@ describe("Catalog", () => {
     for (const [name, serverName] of bound) expect(catalog.tool(name!)).toMatchObject({ serverName, toolName: "c" });
   });
 
-  it("keeps the first of two equal names on one server and says so", () => {
+  it("keeps the first of two equal names on one server, and reports the second", () => {
     const { catalog } = catalogOf({ a: [] });
     const tool = (description: string) => readTool({ name: "x", description }) as unknown as { tool: never };
     const { duplicates } = catalog.setServer("a", {
@@ -66,14 +66,14 @@ describe("Catalog", () => {
     expect(catalog.server("a")!.tools.map(({ toolName }) => toolName)).toEqual(["good"]);
   });
 
-  it("takes over changed hints and instructions", () => {
+  it("updates changed annotations and instructions", () => {
     const { catalog, view, put } = catalogOf({ a: [{ name: "x", annotations: { readOnlyHint: true } }] });
     put("a", [{ name: "x", annotations: { readOnlyHint: false } }], { instructions: "new" });
     expect(catalog.tool("mcp__a__x")!.annotations).toEqual({ readOnlyHint: false });
     expect(view.servers()[0]!.instructions).toBe("new");
   });
 
-  it("tells the last change since a digest, and nothing of earlier ones", () => {
+  it("gives the last change since a digest, and no earlier ones", () => {
     const { catalog, put } = catalogOf({ a: ["one", "two"] });
     const before = catalog.server("a")!.digest;
     put("a", ["one", { name: "two", description: "changed" }, "three"]);
@@ -107,7 +107,7 @@ describe("readTool", () => {
 });
 
 describe("text", () => {
-  it("removes what cannot be seen and keeps the rest", () => {
+  it("removes invisible characters and keeps the rest", () => {
     expect(removeInvisible("a\u200Bb\u202Ec\u0007d\n\te\uFEFF😀\uD800")).toBe("abcd\n\te😀");
   });
 
@@ -115,7 +115,7 @@ describe("text", () => {
     expect(escapeTags("a < b </X> <b> < /c> <!-- <3")).toBe("a < b &lt;/X> &lt;b> &lt; /c> &lt;!-- <3");
   });
 
-  it("makes one line of at most so many characters, without half characters", () => {
+  it("makes one line of a maximum length, without half characters", () => {
     expect(oneLine(" a\n\n b\tc ", 100)).toBe("a b c");
     expect(oneLine("x".repeat(10_000_000), 10)).toBe("xxxxxxxxx…");
     expect(cut("ab😀cd", 4)).toBe("ab…");

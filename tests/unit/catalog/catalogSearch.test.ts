@@ -51,7 +51,7 @@ async function embeddedSearch() {
 }
 
 describe("searching by meaning", () => {
-  it("finds what shares no words, once the vectors are there, and embeds each text once", async () => {
+  it("finds a tool that shares no words with the query once its vector exists, and embeds each text once", async () => {
     const { catalog, put } = catalogOf({ a: tools });
     const embeddings = new SmallModel();
     const search = new CatalogSearch(catalog, { embeddings }, new HubEvents("silent"));
@@ -68,20 +68,20 @@ describe("searching by meaning", () => {
     ).not.toContain("get_forecast");
   });
 
-  it("fuses both rankings and keeps tools that are named", async () => {
+  it("fuses both rankings and keeps tools whose exact name is in the query", async () => {
     const { search } = await embeddedSearch();
     const found = names(await search.find({ query: "weather, then use other", limit: 2, accepts: () => true }));
     expect(found).toEqual(expect.arrayContaining(["get_forecast", "other"]));
   });
 
-  it("goes on by words when the model fails, and says so", async () => {
+  it("ranks by words alone when the model fails, with a warning", async () => {
     const { search, embeddings, errors } = await embeddedSearch();
     embeddings.fails = true;
     expect(names(await search.find({ query: "pay cash", ...all }))[0]).toBe("pay");
     expect(errors).toHaveLength(1);
   });
 
-  it("waits for a model only so long, says so, and leaves it alone for a while", async () => {
+  it("stops waiting for a slow model, with a warning, and does not ask it again for a while", async () => {
     const { search, embeddings, errors } = await embeddedSearch();
     let asked = 0;
     embeddings.embedQuery = () => {
@@ -108,7 +108,7 @@ describe("searching by meaning", () => {
 });
 
 describe("rerank", () => {
-  it("puts candidates in an order of its own, may leave some out, and cannot bring in others", async () => {
+  it("reorders candidates, may leave some out, and cannot add others", async () => {
     const { catalog } = catalogOf({ a: ["read_file", "read_mail", "read_page"] });
     const seen: string[][] = [];
     const rerank = (_query: string, candidates: readonly { readonly name: string }[]) => {
@@ -123,7 +123,7 @@ describe("rerank", () => {
   });
 });
 
-describe("words", () => {
+describe("ranking by words", () => {
   const find = (servers: Record<string, readonly ToolInShort[]>, query: string, options = {}) =>
     searchTools(catalogOf(servers, options).catalog, { query, limit: 5, accepts: () => true }).tools.map(
       ({ toolName }) => toolName,
@@ -139,20 +139,13 @@ describe("words", () => {
     expect(find({ a: ["alpha", "beta", tool, "gamma"] }, query)[0]).toBe(tool);
   });
 
-  it("prefer the tool in whose name the words stand together", () => {
+  it("prefers the tool whose name has the words next to each other", () => {
     expect(find({ a: ["file_read_issue_log", "create_issue", "issue_list_create_label"] }, "create issue")[0]).toBe(
       "create_issue",
     );
   });
 
-  it("give the last place to another server that is nearly as good", () => {
-    const mail = Array.from({ length: 8 }, (_, index) => ({ name: `send_mail_${index}`, description: "Sends a mail" }));
-    const { catalog } = catalogOf({ big: mail, small: [{ name: "send_mail_x", description: "Sends a mail" }] });
-    const { tools: found } = searchTools(catalog, { query: "send mail", limit: 5, accepts: () => true });
-    expect(found.map(({ serverName }) => serverName)).toContain("small");
-  });
-
-  it("include keywords of servers and tools, titles and instructions", () => {
+  it("uses keywords of servers and tools, titles and instructions", () => {
     const mcpServers = { a: { keywords: ["helpdesk"], toolKeywords: { "cr*": ["complaint"] } } };
     expect(find({ a: ["create", "list"] }, "complaint", { mcpServers })).toEqual(["create"]);
     expect(find({ a: ["create", "list"] }, "helpdesk", { mcpServers })).toHaveLength(2);
@@ -162,7 +155,7 @@ describe("words", () => {
       expect(searchTools(catalog, { query, limit: 1, accepts: () => true }).tools).toHaveLength(1);
   });
 
-  it("give the same result after any sequence of changes as a fresh index", () => {
+  it("gives the same result after any sequence of changes as a fresh index", () => {
     const pool = ["read_file", "write_file", "list_files", "send_mail", "read_mail", "get_weather"];
     const listing = fc.subarray(pool);
     fc.assert(

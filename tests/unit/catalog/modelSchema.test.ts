@@ -29,17 +29,17 @@ describe("hostile and unusual schemas", () => {
     expect(p.anyOf?.[0] ?? p).toMatchObject(expected as object);
   });
 
-  it("is soon done with alternatives that multiply", () => {
+  it("takes a bounded time when alternatives multiply", () => {
     const schema = { ...object({ a: { type: "string" } }), anyOf: Array.from({ length: 6 }, () => ({ $ref: "#" })) };
     expect(JSON.stringify(view(schema as JsonSchema)).length).toBeLessThan(20_000);
   });
 
-  it("drops keywords whose value is none, in the view and in the check", () => {
+  it("drops keywords with an invalid value, in the view and in the check", () => {
     expect(property({ type: "number", maximum: null, minimum: "1" })).toEqual({ type: "number" });
     expect(checkArguments(object({ p: { type: "number", maximum: null } }), { p: 5 }, "no-value")).toEqual([]);
   });
 
-  it("gives a key that a provider refuses a legal one, and takes arguments back by the server's own", () => {
+  it("replaces a key that a provider refuses, and sends arguments under the server's own key", () => {
     const schema = object({ "filter[id]": { type: "string" }, plain: {} }, { required: ["filter[id]"] });
     const { properties, required } = withLegalKeys(view(schema)) as { properties: object; required: string[] };
     const [renamed = ""] = Object.keys(properties);
@@ -142,7 +142,7 @@ describe("the generic view", () => {
     });
   });
 
-  it("never takes data for schemas", () => {
+  it("does not read data as schemas", () => {
     expect(property({ type: "object", default: { type: "nonsense", $ref: "#/x" }, enum: [{ anyOf: 1 }] })).toEqual({
       type: "object",
       default: { type: "nonsense", $ref: "#/x" },
@@ -204,7 +204,7 @@ describe("modelClientOf", () => {
   class ChatAnthropic {
     readonly model = "x";
   }
-  it("knows clients by class, and takes what it does not know as generic", () => {
+  it("recognises clients by class, and treats unknown ones as generic", () => {
     expect(modelClientOf(new ChatAnthropic()).profile.name).toBe("anthropic");
     expect(modelClientOf({ lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"] }).profile.name).toBe(
       "google",
@@ -278,7 +278,7 @@ describe("for any schema", () => {
     expect(accepted).toBeGreaterThan(100);
   });
 
-  it("is refused by no provider", () => {
+  it("gives a view that no provider refuses", () => {
     fc.assert(
       fc.property(root, (candidate) => {
         const tool = { name: "t", description: "d" };

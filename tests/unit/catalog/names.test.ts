@@ -46,7 +46,7 @@ describe("boundName", () => {
     );
   });
 
-  it("tells apart what joins to the same text", () => {
+  it("gives different names to pairs that join to the same text", () => {
     const pairs = [
       ["a", "b__c"],
       ["a__b", "c"],

@@ -60,7 +60,7 @@ describe("searchTools", () => {
     expect(found.tools[0]?.toolName).toBe(name);
   });
 
-  it("always returns exact names that stand in the query, whatever else stands there", () => {
+  it("always returns tools whose exact name is in the query, whatever else the query says", () => {
     const { catalog } = catalogOf({ a: noise(60, "Copies files"), b: ["exact_tool", "other"] });
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.constantFrom("exact_tool", "mcp__b__exact_tool"), (before, after, name) => {
@@ -84,7 +84,7 @@ describe("searchTools", () => {
     expect(tools.map(({ toolName }) => toolName)).toContain(name);
   });
 
-  it("never returns what is not accepted or was removed, and does not depend on the order of loading", () => {
+  it("never returns tools that are not accepted or were removed, in whatever order they were loaded", () => {
     const tools = ["read_file", "write_file", "delete_file"];
     const { catalog, put } = catalogOf({ a: tools, b: tools });
     const names = (query: string) =>
@@ -99,7 +99,7 @@ describe("searchTools", () => {
     for (const query of ["file", "read file", "list"]) expect(find(servers, query)).toEqual(find(backwards, query));
   });
 
-  it("takes any query without throwing", () => {
+  it("never throws, whatever the query is", () => {
     const { catalog } = catalogOf({ a: noise(20, "Copies files") });
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (query) => {

@@ -79,7 +79,7 @@ describe("loadMcpConfig", () => {
 describe("expandVariables", () => {
   const resolve = (name: string): string | undefined => ({ TOKEN: "s3cret-value", EMPTY: "" })[name];
 
-  it("fills in variables everywhere and tells which values are secret", async () => {
+  it("fills in variables everywhere and returns which values are secret", async () => {
     const value = {
       url: "https://x/${TOKEN}",
       headers: { A: "Bearer ${env:TOKEN}" },
@@ -93,7 +93,7 @@ describe("expandVariables", () => {
     });
   });
 
-  it("names server and variable when one is not known, and takes an empty value as it is", async () => {
+  it("names the server and the unknown variable, and accepts an empty value", async () => {
     await expect(expandVariables({ a: "${NOPE}" }, resolve, "tracker")).rejects.toThrow(
       'Server "tracker" needs the variable NOPE, which is not set',
     );
@@ -126,7 +126,7 @@ describe("matchGlobs", () => {
 });
 
 describe("nearest", () => {
-  it("finds a misspelt word whatever its case and nothing that is far", () => {
+  it("finds a misspelt word in any case, and nothing that is too different", () => {
     expect(nearest("Tooldeny", ["toolDeny", "toolFilter"])).toBe("toolDeny");
     expect(nearest("banana", ["toolDeny", "toolFilter"])).toBeUndefined();
     expect(nearest("x", [])).toBeUndefined();

@@ -85,7 +85,7 @@ describe("resolveHubOptions", () => {
     expect(messageFrom(options)).toMatch(message);
   });
 
-  it("names the function for a bare record of servers", () => {
+  it("refuses a bare record of servers and names McpHub.fromServers", () => {
     expect(messageFrom({ a: server })).toContain("McpHub.fromServers(servers)");
   });
 
@@ -115,7 +115,7 @@ describe("resolveHubOptions", () => {
     expect(transport).toMatchObject({ headers: { A: "1", B: "3" } });
   });
 
-  it("says which written options have no effect", () => {
+  it("reports options that have no effect", () => {
     const settings = resolveHubOptions({
       mcpServers: { s: server },
       throwOnLoadError: true,
@@ -156,7 +156,7 @@ describe("resolveWrapOptions", () => {
     );
   });
 
-  it("refuses to say how a wrapped server is reached", () => {
+  it("refuses options for how a wrapped server is reached", () => {
     expect(() => resolveWrapOptions({ servers: { a: { command: "x" } as never } }, { a: {} })).toThrow(
       'unknown option "servers.a.command"',
     );

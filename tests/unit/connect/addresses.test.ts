@@ -81,7 +81,7 @@ describe("addressKind", () => {
 });
 
 describe("isInRange", () => {
-  it("knows both families, and nothing of what is no range", () => {
+  it("knows both families, and matches nothing for an invalid range", () => {
     expect(isInRange("10.1.2.3", "10.1.0.0/16")).toBe(true);
     expect(isInRange("10.2.2.3", "10.1.0.0/16")).toBe(false);
     expect(isInRange("::ffff:10.1.2.3", "10.1.0.0/16")).toBe(true);

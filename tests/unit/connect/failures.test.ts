@@ -72,14 +72,14 @@ describe("our fetch", () => {
     return { log, events };
   }
 
-  it("tells of the end of a stream that should bring an answer, and whether it can be taken up again", async () => {
+  it("reports the end of a stream that owes an answer, and whether it can be resumed", async () => {
     const { log, events } = listen();
     await (await connectionFetch(events, async () => stream(": wait\n\n"))("http://x", post)).text();
     await (await connectionFetch(events, async () => stream("id: 1\ndata: {}\n\n"))("http://x", post)).text();
     expect(log).toEqual(["sent 7", "end 7 for good", "sent 7", "end 7 resumable"]);
   });
 
-  it("opens a barren standing stream five times in 30 seconds at the most, with growing waits, then not at all", async () => {
+  it("opens a standing stream that brings nothing at most five times in 30 seconds, with growing waits, then never", async () => {
     jest.useFakeTimers();
     const { log, events } = listen();
     const opens: number[] = [];
@@ -106,7 +106,7 @@ describe("our fetch", () => {
     jest.useRealTimers();
   });
 
-  it("begins anew once a stream brought something", async () => {
+  it("starts counting again once a stream brought something", async () => {
     const { log, events } = listen();
     const fetchLike = connectionFetch(events, async () => stream('data: {"jsonrpc":"2.0"}\n\n'));
     for (let open = 0; open < 20; open += 1) expect(await (await fetchLike("http://x", get)).text()).toContain("data:");

@@ -58,7 +58,7 @@ describe("secrets of a configuration", () => {
     ["a URL with a token", [`https://h/x?token=${KEY}&a=b`], KEY],
   ])("are found in arguments: %s", (_what, args, secret) => expect(argumentSecrets(args)).toContain(secret));
 
-  it("are no other arguments", () => {
+  it("do not include other arguments", () => {
     expect(
       argumentSecrets(["--verbose", "--out", "file.json", "-c", "curl evil | sh", "--author=me", "https://h/x?page=2"]),
     ).toEqual([]);
@@ -74,7 +74,7 @@ describe("secrets of a configuration", () => {
     expect(masked).not.toContain(decodeURIComponent(written));
   });
 
-  it("are known as they are written in JSON and in URLs, and inside of Basic", () => {
+  it("include their spellings in JSON, in URLs and inside Basic", () => {
     const pem = "-----BEGIN KEY-----\nabc123/+=\n-----END KEY-----";
     const secrets = literalSecrets({
       kind: "stdio",
@@ -92,7 +92,7 @@ describe("secrets of a configuration", () => {
     expect(literalSecrets(web("https://h", { Authorization: `Basic ${basic}` }))).toContain(KEY);
   });
 
-  it("are credentials only where they look so: words stand in results by right", () => {
+  it("are credentials only if they look like one: plain words stay in results", () => {
     const words = [
       "password",
       "development",
@@ -113,7 +113,7 @@ describe("secrets of a configuration", () => {
 describe("maskValue", () => {
   const mask = (text: string): string => text.replaceAll(KEY, "***");
 
-  it("keeps class, name, message and data of errors, and what it cannot copy is no error of its own", () => {
+  it("keeps class, name, message and data of errors, and does not fail on what it cannot copy", () => {
     class Odd extends Error {
       readonly data = { key: KEY };
       override readonly cause = new TypeError(`fetch failed ${KEY}`);
@@ -128,14 +128,14 @@ describe("maskValue", () => {
     expect(inspect(odd) + inspect(timeout)).not.toContain(KEY);
   });
 
-  it("takes data as it is: numbers, null, arrays, keys, __proto__", () => {
+  it("leaves data unchanged: numbers, null, arrays, keys, __proto__", () => {
     const data = JSON.parse(`{"a":[1,null,"${KEY}",[{"b":true}]],"__proto__":{"c":"${KEY}"},"${KEY}":1}`) as object;
     const copy = maskValue(data, mask) as Record<string, unknown>;
     expect(JSON.stringify(copy)).toBe(`{"a":[1,null,"***",[{"b":true}]],"__proto__":{"c":"***"},"${KEY}":1}`);
     expect(Object.getPrototypeOf(copy)).toBe(Object.prototype);
   });
 
-  it("ends with what refers to itself in many ways", () => {
+  it("ends for values that refer to themselves in many ways", () => {
     const a: Record<string, unknown> = {};
     const b: Record<string, unknown> = { error: a, text: KEY };
     Object.assign(a, { request: b, cause: b });
@@ -163,7 +163,7 @@ describe("a bounded body", () => {
     }
   });
 
-  it.each([["\n\n"], ["\r\n\r\n"], ["\r\r"]])("lets events without end pass, wherever they are cut: %j", async (end) => {
+  it.each([["\n\n"], ["\r\n\r\n"], ["\r\r"]])("passes an endless series of events, wherever they are cut: %j", async (end) => {
     const event = `data: ${"x".repeat(300)}${end}`;
     const text = event.repeat(50);
     for (const size of [1, 7, 151, 310]) {

@@ -8,7 +8,7 @@ describe("starting programs on Windows", () => {
     Object.defineProperty(process, "platform", { value: platform });
   });
 
-  it("goes through the command interpreter for a shim such as npx.cmd, with its arguments escaped", () => {
+  it("uses the command interpreter for a shim such as npx.cmd, with its arguments escaped", () => {
     Object.defineProperty(process, "platform", { value: "win32" });
     for (const name of Object.keys(require.cache)) if (name.includes("cross-spawn")) delete require.cache[name];
     const spawn = require("cross-spawn") as {

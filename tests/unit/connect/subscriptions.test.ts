@@ -20,7 +20,7 @@ function watching(options: { readonly isOffered?: boolean; readonly isReliable?:
 }
 
 describe("Subscriptions", () => {
-  it("marks what was updated since it was read, once", async () => {
+  it("marks a resource that was updated since it was read, once", async () => {
     const { subscriptions, sent } = watching();
     await Promise.all([subscriptions.watch("a"), subscriptions.watch("a")]);
     await subscriptions.watch("a");
@@ -35,7 +35,7 @@ describe("Subscriptions", () => {
     expect(subscriptions.isMarked("a", subscriptions.mark("a"))).toBe(false);
   });
 
-  it("marks what a part of was updated", async () => {
+  it("marks a resource when a part of it was updated", async () => {
     const { subscriptions } = watching();
     await subscriptions.watch("dir://a");
     const mark = subscriptions.mark("dir://a");
@@ -45,7 +45,7 @@ describe("Subscriptions", () => {
     expect(subscriptions.isMarked("dir://a", mark)).toBe(true);
   });
 
-  it("takes nothing for unchanged that was not watched for a while", async () => {
+  it("does not treat a resource as unchanged when it was not watched for a while", async () => {
     const { subscriptions } = watching();
     await subscriptions.watch("a");
     const mark = subscriptions.mark("a");
@@ -55,7 +55,7 @@ describe("Subscriptions", () => {
     expect(subscriptions.isMarked("a", mark)).toBe(true);
   });
 
-  it("marks all when the list changed, also what is not watched", async () => {
+  it("marks all resources when the list changed, watched or not", async () => {
     const { subscriptions } = watching({ isOffered: false });
     await subscriptions.watch("a");
     const mark = subscriptions.mark("a");
@@ -64,7 +64,7 @@ describe("Subscriptions", () => {
     expect(subscriptions.isMarked("a", mark)).toBe(true);
   });
 
-  it("marks what was watched on another connection or in another process, and nothing else", async () => {
+  it("marks resources that were watched on another connection or in another process, and no others", async () => {
     const here = watching();
     const there = watching({ isOffered: false });
     await here.subscriptions.watch("a");
@@ -77,7 +77,7 @@ describe("Subscriptions", () => {
     expect([there.subscriptions.isMarked("a", unwatched), here.subscriptions.isMarked("a", unwatched)]).toEqual([false, false]);
   });
 
-  it("takes a server that refuses as one that does not offer it", async () => {
+  it("treats a server that refuses subscriptions as one that does not offer them", async () => {
     const { subscriptions, sent } = watching({ refuse: true });
     await subscriptions.watch("a");
     await subscriptions.watch("b");
@@ -86,7 +86,7 @@ describe("Subscriptions", () => {
     await expect(subscriptions.subscribe("a")).rejects.toThrow("no");
   });
 
-  it("is sure of nothing where notifications may not arrive", async () => {
+  it("treats nothing as unchanged where notifications may not arrive", async () => {
     const { subscriptions } = watching({ isReliable: false });
     await subscriptions.watch("a");
     expect(subscriptions.isWatched("a")).toBe(false);
@@ -108,7 +108,7 @@ describe("Subscriptions", () => {
     expect(sent.slice(3)).toEqual(["unsubscribe wanted"]);
   });
 
-  it("watches a limited number: the one read longest ago leaves, unless a program wants it", async () => {
+  it("watches a limited number: the one read longest ago is dropped, unless a program subscribed to it", async () => {
     const { subscriptions, sent } = watching();
     await subscriptions.subscribe("r0");
     for (let index = 0; index < 202; index += 1) await subscriptions.watch(`r${index}`);

@@ -81,13 +81,13 @@ describe("a series of attempts", () => {
     expect(log).toEqual(["0: attempt 1", "wait 1000 after 1", "1000: attempt 2"]);
   });
 
-  it("is not gone on with when credentials are refused", async () => {
+  it("stops when credentials are refused", async () => {
     const { log, done } = series([new McpAuthRequiredError("401")]);
     await expect(done).rejects.toThrow("401");
     expect(log).toEqual(["0: attempt 1"]);
   });
 
-  it("goes on with the waits of connections that ended at once, and ends with them", async () => {
+  it("continues the waits of connections that ended at once, and gives up after the last wait", async () => {
     const { log, done } = series(["ok"], { barrenLosses: 4 });
     await jest.advanceTimersByTimeAsync(60_000);
     await done;
@@ -147,7 +147,7 @@ describe("the breaker", () => {
     expect(breaker.openUntilMs).toBeUndefined();
   });
 
-  it("takes errors that do not count for successes, a probe that is given up included", async () => {
+  it("treats errors that do not count as successes, including those of an abandoned probe", async () => {
     const breaker = new Breaker(2, 1_000);
     const other = (): Promise<never> => Promise.reject(new Error("not found"));
     for (const attempt of [fails, other, fails, other, fails]) await expect(run(breaker, attempt)).rejects.toThrow();
@@ -159,7 +159,7 @@ describe("the breaker", () => {
     expect(await run(breaker, () => Promise.resolve(1))).toBe(1);
   });
 
-  it("forgets when it is reset", async () => {
+  it("forgets all failures on reset", async () => {
     const breaker = new Breaker(1, 1_000);
     await expect(run(breaker, fails)).rejects.toThrow("down");
     breaker.reset();
@@ -183,7 +183,7 @@ describe("a list that is watched", () => {
     return { watch: made, lists: () => lists, failures };
   }
 
-  it("is listed once for 20 announcements in 10 ms, behind the last", async () => {
+  it("is listed once for 20 announcements in 10 ms, after the last one", async () => {
     const { watch: list, lists } = watch();
     for (let sent = 0; sent < 20; sent += 1) {
       list.announced();
@@ -193,7 +193,7 @@ describe("a list that is watched", () => {
     expect(lists()).toBe(1);
   });
 
-  it("is listed seldom when 100 changes a second are announced without end", async () => {
+  it("is listed rarely when 100 changes a second are announced without end", async () => {
     const { watch: list, lists } = watch();
     for (let sent = 0; sent < 1_000; sent += 1) {
       list.announced();
@@ -203,7 +203,7 @@ describe("a list that is watched", () => {
     expect(lists()).toBeGreaterThanOrEqual(2);
   });
 
-  it("is looked at once more when an announced change is not there yet", async () => {
+  it("is listed once more when an announced change is not in the list yet", async () => {
     const { watch: list, lists } = watch([false, true]);
     list.announced();
     await jest.advanceTimersByTimeAsync(100);
@@ -214,7 +214,7 @@ describe("a list that is watched", () => {
     expect(lists()).toBe(2);
   });
 
-  it("is listed once more after one that was under way when it was asked for again", async () => {
+  it("is listed once more when a listing is requested during another one", async () => {
     const { watch: list, lists } = watch();
     await Promise.all([list.refresh(), list.refresh(), list.refresh()]);
     expect(lists()).toBe(2);

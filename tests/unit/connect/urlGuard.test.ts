@@ -72,7 +72,7 @@ describe("a server at a public name", () => {
     expect(said).not.toContain("secret");
   });
 
-  it("says how a local host is allowed, and is of a kind to switch on", async () => {
+  it("is refused with an error code and how to allow a local host", async () => {
     await expect(guard.check(new URL("http://mcp:3000/"))).rejects.toMatchObject({
       name: "McpPolicyError",
       code: "URL_REFUSED",
@@ -100,7 +100,7 @@ describe("a local server that the configuration names itself", () => {
     }
   });
 
-  it("is not what a name leads to", async () => {
+  it("does not include what a name resolves to", async () => {
     expect(await outcome(guardOf("https://private.example/"), "https://private.example/")).toContain("no public address");
   });
 
@@ -147,13 +147,13 @@ describe("allowHosts", () => {
     expect(() => guardOf("https://public.example/", { allowHosts: [host] })).toThrow(fix);
   });
 
-  it("takes a glob for names alone: an address that is written like one is none", async () => {
+  it("applies globs to names only, not to addresses", async () => {
     const guard = guardOf("https://public.example/", { allowHosts: ["fd*", "10.x*"] });
     expect(await outcome(guard, "http://[fd00::1]/")).toContain("no public address");
     expect(await outcome(guard, "http://10.0.0.5/")).toContain("no public address");
   });
 
-  it("allows no metadata service, and nothing that only looks like a name on it", async () => {
+  it("allows no metadata service, and no URL that only contains an allowed name", async () => {
     const guard = guardOf("https://public.example/", { allowHosts: ["metadata.example", "mcp"] });
     expect(await outcome(guard, "http://metadata.example/")).toContain("metadata service");
     expect(await outcome(guard, "http://private.example/#mcp")).toContain("no public address");

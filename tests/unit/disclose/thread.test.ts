@@ -39,7 +39,7 @@ describe("showThread", () => {
     expect(small).toMatchObject({ servers: { a: { alwaysLoaded: true } }, synthetic: {}, listing: "" });
   });
 
-  it("obeys defer of a server and fingerprints a late one only under the limit", () => {
+  it("obeys defer of a server, and always loads a late server only under the limit", () => {
     const fixture = catalogOf(
       { a: [big("1")], b: ["x"], late: undefined, lateBig: undefined },
       { mcpServers: { a: { defer: false }, b: { defer: true } } },
@@ -60,7 +60,7 @@ describe("showThread", () => {
     expect(again.sent).toBe(first);
   });
 
-  it("makes the listing anew after more than four notes, and keeps the order of what is bound", () => {
+  it("renders the listing again after more than four notes, and keeps the order of the bound tools", () => {
     const fixture = catalogOf({ a: [big("1"), big("2")] });
     const { show } = thread(fixture);
     const first = show().sent;
@@ -75,7 +75,7 @@ describe("showThread", () => {
     expect(renewed.servers["a"]!.at).toBe(first.servers["a"]!.at);
   });
 
-  it("makes the listing anew when the message of a note is gone", () => {
+  it("renders the listing again when the message before a note is gone", () => {
     const fixture = catalogOf({ a: [big("1"), big("2")] });
     const { show } = thread(fixture);
     show();
@@ -86,7 +86,7 @@ describe("showThread", () => {
     expect(renewed.listing).toContain("mcp__a__other");
   });
 
-  it("makes the listing anew at the next human message when it named servers that were connecting", () => {
+  it("renders the listing again at the next human message when it named servers that were connecting", () => {
     const fixture = catalogOf({ a: [big("1"), big("2")], slow: undefined });
     const { show } = thread(fixture);
     expect(show("turn").sent.listing).toContain("Still connecting: slow");
@@ -99,7 +99,7 @@ describe("showThread", () => {
     expect(sent.listing).not.toContain("Still connecting");
   });
 
-  it("keeps the order of always loaded tools when some join, whatever their names, and binds a limited number of them", () => {
+  it("keeps the order of always loaded tools when new ones are added, whatever their names, and binds a limited number of them", () => {
     const fixture = catalogOf({ a: ["b", "c"] }, { mcpServers: { a: { defer: false } } });
     let state: McpThreadState = {};
     const next = () => {
@@ -125,7 +125,7 @@ describe("showThread", () => {
     expect(order.filter((name) => name !== "")).toEqual(["b", "c", "0", "a"]);
   });
 
-  it("says nothing of tools that the agent may not see", () => {
+  it("does not mention tools that the agent may not see", () => {
     const fixture = catalogOf({ a: [big("see_1"), "hide_1"] }, { view: { tools: ["see_*"] } });
     const { show } = thread(fixture, { autoDeferChars: 0 });
     expect(show().sent.listing).not.toContain("hide");

@@ -61,7 +61,7 @@ describe("readCommandLine", () => {
     ).toBe('"a", "b" are missing');
   });
 
-  it("keeps an argument with a name that is a trap", () => {
+  it("keeps an argument named __proto__", () => {
     const line = readCommandLine("__proto__=x", [{ name: "__proto__", required: true }]);
     expect(line.kind === "arguments" && Object.entries(line.arguments)).toEqual([["__proto__", "x"]]);
   });

@@ -124,12 +124,12 @@ describe("parseMentions", () => {
     expect(parseMentions("@a:b:c", ["a"])).toEqual([{ serverName: "a", uri: "b:c", start: 0, end: 6 }]);
   });
 
-  it("knows no mention without servers, and none of an empty name", () => {
+  it("finds no mention without servers, and none with an empty name", () => {
     expect(parseMentions("@docs:a @:b", [])).toEqual([]);
     expect(parseMentions("@:b", [""])).toEqual([]);
   });
 
-  it("takes no URI that is too long, and goes on behind it", () => {
+  it("ignores a URI that is too long, and continues after it", () => {
     const long = "x".repeat(MAX_URI_CHARS);
     expect(uris(`@docs:${long}`)).toEqual([`docs ${long}`]);
     expect(uris(`@docs:${long}y @docs:b`)).toEqual(["docs b"]);
@@ -183,7 +183,7 @@ describe("parseMentions", () => {
     );
   });
 
-  it("looks at each part of a text a few times, however it is made", () => {
+  it("reads each part of a text only a few times, whatever the text is", () => {
     // Counted, not timed: what stands in for the text says how often it is read.
     const cost = (piece: string, times: number): number => {
       let steps = 0;

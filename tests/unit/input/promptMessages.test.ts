@@ -12,7 +12,7 @@ const make = (messages: unknown, message = typed(), maxChars = 10_000) =>
   toPromptMessages({ messages }, COMMAND, message, maxChars);
 
 describe("toPromptMessages", () => {
-  it("takes the place of the command and says where it is from", () => {
+  it("replaces the command and says where it comes from", () => {
     const messages = make([text("user", "one"), text("assistant", "two"), text("user", "three")]);
     expect(messages.map((message) => [message.type, message.text, message.id])).toEqual([
       ["human", "one", "typed"],
@@ -30,7 +30,7 @@ describe("toPromptMessages", () => {
     expect(commandOriginOf(typed())).toBeUndefined();
   });
 
-  it("takes images, embedded resources and links", () => {
+  it("keeps images, embedded resources and links", () => {
     const [image, resource, link] = make([
       { role: "user", content: { type: "image", data: PNG, mimeType: "image/png" } },
       { role: "user", content: { type: "resource", resource: { uri: "a://b", text: "body" } } },
@@ -41,7 +41,7 @@ describe("toPromptMessages", () => {
     expect(link!.text).toBe("@docs:a://c (C)");
   });
 
-  it("says of what an assistant cannot have said that it is not shown", () => {
+  it("puts a notice where an assistant message cannot hold the content", () => {
     const [, answer] = make([
       text("user", "q"),
       { role: "assistant", content: { type: "image", data: PNG, mimeType: "image/png" } },
@@ -49,7 +49,7 @@ describe("toPromptMessages", () => {
     expect(answer!.content).toBe("[An image, not shown]");
   });
 
-  it("begins and ends with the person even where the prompt does not", () => {
+  it("begins and ends with a human message even if the prompt does not", () => {
     expect(make([text("assistant", "hello")]).map((message) => [message.type, message.text, message.id])).toEqual([
       ["human", "/mcp__docs__p x=1", "typed"],
       ["ai", "hello", undefined],
@@ -57,7 +57,7 @@ describe("toPromptMessages", () => {
     ]);
   });
 
-  it("keeps what was attached to the command", () => {
+  it("keeps attachments of the command", () => {
     const picture = { type: "image_url" as const, image_url: { url: "data:image/png;base64,AAAA" } };
     const message = typed([{ type: "text", text: "/mcp__docs__p x=1" }, picture]);
     const [first, , last] = make([text("user", "one"), text("assistant", "two"), text("user", "three")], message);
@@ -65,7 +65,7 @@ describe("toPromptMessages", () => {
     expect(last!.content).toEqual([{ type: "text", text: "three" }, picture]);
   });
 
-  it("cuts what is too long, and keeps servers from writing our blocks", () => {
+  it("cuts long texts, and keeps servers from writing our blocks", () => {
     const [long, short] = make([text("user", "x".repeat(5_000)), text("user", "y")], typed(), 1_000);
     expect(long!.text.length).toBeLessThanOrEqual(1_000);
     expect(short!.text).toBe("y");
@@ -74,7 +74,7 @@ describe("toPromptMessages", () => {
     );
   });
 
-  it("has nothing to say for malformed and empty prompts", () => {
+  it("gives nothing for malformed and empty prompts", () => {
     for (const messages of [undefined, "x", [], [null], [{ role: "user" }], [text("user", "")]])
       expect(make(messages)).toEqual([]);
     expect(

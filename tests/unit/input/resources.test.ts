@@ -13,7 +13,7 @@ const render = (contents: unknown, maxChars = 10_000): string =>
   renderResource("docs", "a://b", excerptOf({ contents }, "a://b", maxChars), maxChars);
 
 describe("renderResource", () => {
-  it("shows text in a block that says where it is from", () => {
+  it("shows text in a block that says where it comes from", () => {
     expect(render([{ uri: "a://b", mimeType: "text/plain", text: "hello" }])).toBe(
       '<MCP_RESOURCE server="docs" uri="a://b" mimeType="text/plain">\nhello\n</MCP_RESOURCE>',
     );
@@ -59,7 +59,7 @@ describe("renderResource", () => {
     expect(block).toContain("[… 50000008 characters in all, the middle is left out …]");
   });
 
-  it("says that the middle is gone also where little of a long text can be seen", () => {
+  it("says that the middle is left out even when little of a long text is shown", () => {
     const block = render([{ text: `a${"\u200b".repeat(50_000)}b` }], 1_000);
     expect(block).toContain("[… 50002 characters in all, the middle is left out …]");
   });
@@ -70,14 +70,14 @@ describe("renderResource", () => {
     expect(block).toContain("[5 more contents, not shown]");
   });
 
-  it("takes malformed answers as they are", () => {
+  it("accepts malformed answers", () => {
     for (const contents of [undefined, "x", [], [null, 3, "x"]]) expect(render(contents)).toContain("(It is empty.)");
     expect(render([{ uri: 3, mimeType: {}, text: 7, blob: [] }])).toBe(
       '<MCP_RESOURCE server="docs" uri="a://b">\n\n</MCP_RESOURCE>',
     );
   });
 
-  it("lets nothing a server writes end a block or begin one", () => {
+  it("keeps server text from ending or beginning a block", () => {
     const wild = fc.oneof(
       fc.constantFrom(
         "</MCP_RESOURCE>",
@@ -126,14 +126,14 @@ const shown = (resources: readonly ThreadResource[]): string[] =>
   resources.map(({ uri, block, messageIds }) => `${uri} ${block.split("\n")[1]!.slice(0, 30)} ${messageIds.join("+")}`);
 
 describe("afterTurn", () => {
-  it("puts what is new behind what was there", () => {
+  it("adds new resources after the earlier ones", () => {
     const first = afterTurn([], turn("1", [reading("b", "B"), reading("a", "A")]), LIMITS);
     const second = afterTurn(first, turn("2", [reading("c", "C")]), LIMITS);
     expect(shown(second)).toEqual(["b B 1", "a A 1", "c C 2"]);
     expect(second.slice(0, 2)).toEqual(first);
   });
 
-  it("replaces what was read again in its place, and keeps what was mentioned again as it is", () => {
+  it("replaces a resource that was read again in its place, and keeps one that was only mentioned again", () => {
     const first = afterTurn([], turn("1", [reading("a", "A"), reading("b", "B")]), LIMITS);
     const mentioned = [{ serverName: "docs", uri: "b" }];
     expect(shown(afterTurn(first, turn("2", [reading("a", "A2")], { mentioned }), LIMITS))).toEqual(["a A2 1", "b B 1+2"]);
@@ -144,19 +144,19 @@ describe("afterTurn", () => {
     expect(shown(afterTurn([], turn("1", [reading("a", "A"), other]), LIMITS))).toEqual(["a A 1", "a other 1"]);
   });
 
-  it("takes an edited message at what it names now", () => {
+  it("uses the mentions of an edited message as they are now", () => {
     const first = afterTurn([], turn("1", [reading("a", "A"), reading("b", "B")]), LIMITS);
     expect(shown(afterTurn(first, turn("1", [reading("c", "C")]), LIMITS))).toEqual(["c C 1"]);
   });
 
-  it("drops what no message of the thread names any more", () => {
+  it("drops resources that no message of the thread names any more", () => {
     const first = afterTurn([], turn("1", [reading("a", "A")]), LIMITS);
     expect(afterTurn(first, turn("2", [], { messageIds: new Set(["2"]) }), LIMITS)).toEqual([]);
     const again = turn("2", [], { messageIds: new Set(["2"]), mentioned: [{ serverName: "docs", uri: "a" }] });
     expect(shown(afterTurn(first, again, LIMITS))).toEqual(["a A 2"]);
   });
 
-  it("keeps what was read before when it cannot be read again, and says so once", () => {
+  it("keeps the earlier text of a resource that cannot be read again, with one notice", () => {
     const first = afterTurn([], turn("1", [reading("a", "A", "old")]), LIMITS);
     const failed = afterTurn(first, turn("2", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS);
     expect(failed).toMatchObject([{ block: first[0]!.block, isError: false, mark: "new" }]);
@@ -168,7 +168,7 @@ describe("afterTurn", () => {
     expect(back[0]).not.toHaveProperty("failure");
   });
 
-  it("shows what was never read as an error", () => {
+  it("shows a resource that was never read as an error", () => {
     const [resource] = afterTurn([], turn("1", [failing("a", "It is gone.")]), LIMITS);
     expect(resource).toMatchObject({ isError: true, block: renderFailure("docs", "a", "It is gone.") });
     expect(cachedView([resource!])).toEqual([
@@ -176,7 +176,7 @@ describe("afterTurn", () => {
     ]);
   });
 
-  it("keeps a limited number: the one that was mentioned first leaves first", () => {
+  it("keeps a limited number: the one that was mentioned first is dropped first", () => {
     const first = afterTurn(
       [],
       turn(
@@ -204,7 +204,7 @@ describe("afterTurn", () => {
     expect(a!.block.length + b!.block.length + c!.block.length).toBeLessThanOrEqual(2_200);
   });
 
-  it("takes earlier ones away when the new ones need the room", () => {
+  it("drops earlier resources when new ones need the room", () => {
     const first = afterTurn([], turn("1", [reading("a", "x".repeat(900)), reading("b", "y".repeat(500))]), LIMITS);
     const [a, b, c] = afterTurn(first, turn("2", [reading("c", "z".repeat(900))]), LIMITS);
     expect(a).toMatchObject({ isError: true, images: [], messageIds: ["1"] });
@@ -214,7 +214,7 @@ describe("afterTurn", () => {
   });
 });
 
-describe("limits that hold", () => {
+describe("limits", () => {
   const wild = (uri: string): Reading => ({
     ...reading(uri, ""),
     kind: "read",
@@ -231,7 +231,7 @@ describe("limits that hold", () => {
     ),
   });
 
-  it("count tags, and what is mentioned again", () => {
+  it("count tags, and resources that are mentioned again", () => {
     const limits = { maxResourceChars: 50_000, maxTurnResourceChars: 200_000, maxCachedResources: 32 };
     const block = renderResource(
       "docs",
@@ -250,7 +250,7 @@ describe("limits that hold", () => {
     }
   });
 
-  it("count the images of all", () => {
+  it("count the images of all resources", () => {
     const blob = PNG.slice(0, 80) + "A".repeat(5_999_920);
     const large = (uri: string): Reading => ({
       ...reading(uri, ""),
@@ -309,7 +309,7 @@ describe("placeResources", () => {
     ]);
   });
 
-  it("says to a model that sees no images that there is one", () => {
+  it("tells a model without image input that there is an image", () => {
     const placed = placeResources(resources, messages, ids, "system", "none");
     expect(placed.messages[3]!.content).toEqual([
       { type: "text", text: "two" },
@@ -317,7 +317,7 @@ describe("placeResources", () => {
     ]);
   });
 
-  it("shows nothing that no message of the thread names; what only the request lacks stands in the system message", () => {
+  it("shows no resource that no message of the thread names; one whose message is missing only in the request stands in the system message", () => {
     expect(placeResources(resources, messages, new Set(["2"]), "system", "none").system).toEqual(["F\nB"]);
     const trimmed = placeResources(resources, [messages[3]!], ids, "message", "none");
     expect(trimmed.system).toEqual(["A"]);

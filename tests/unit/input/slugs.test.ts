@@ -16,7 +16,7 @@ describe("slugTable", () => {
     });
   });
 
-  it("gives a name that two want to the one that has it, and hashes to the others, in any order", () => {
+  it("gives a contested name to the prompt that has it, and hashes to the others, in any order", () => {
     const expected = { My_Prompt: "My_Prompt", My_Prompt_05c3ee6c: "My Prompt" };
     const table = prompts("My Prompt", "My_Prompt");
     expect(Object.values(table).sort()).toEqual(Object.values(expected).sort());
@@ -24,17 +24,17 @@ describe("slugTable", () => {
     expect(prompts("My_Prompt", "My Prompt")).toEqual(table);
   });
 
-  it("gives a name that nobody has to none of two", () => {
+  it("gives a contested name that no prompt has to none of them", () => {
     const names = Object.keys(prompts("My Prompt", "My/Prompt"));
     expect(names).toHaveLength(2);
     for (const name of names) expect(name).toMatch(/^My_Prompt_[0-9a-f]{8}$/);
   });
 
-  it("types a server without what ends its name", () => {
+  it("makes a server's slug without underscores that would end it", () => {
     expect(["a__b", "_x_", "my server", "__"].map(serverSlug)).toEqual(["a_b", "x", "my_server", "server"]);
   });
 
-  it("finds every name by one that can be typed", () => {
+  it("makes every name reachable by one that can be typed", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string({ unit: "grapheme", minLength: 1 })), (names) => {
         const table = slugTable(names, promptSlug);

@@ -72,14 +72,14 @@ describe("the answer", () => {
     },
   );
 
-  it("refuses alone what it says wrongly of one call", () => {
+  it("refuses only the call whose answer is wrong", () => {
     expect(
       types({ type: "edit", editedAction: { name: "mcp__s__b", args: {} } }, { type: "edit", editedAction: { args: [1] } }, null),
     ).toEqual(["refuse", "refuse", "refuse"]);
     expect(types({ type: "yes" }, { type: "approve" }, { type: "edit" })).toEqual(["refuse", "approve", "refuse"]);
   });
 
-  it("keeps edited arguments, words and who answered, tied to the call", () => {
+  it("keeps edited arguments, message and who answered, per call", () => {
     const decisions = readAskResponse(asked("a", "b"), {
       decisions: [
         { type: "edit", editedAction: { name: "mcp__s__a", args: { x: 1 } }, answeredBy: "ann" },

@@ -93,7 +93,7 @@ describe("permissions", () => {
     ]);
   });
 
-  it("stand for any characters with *, for one with ?, whatever the text is", () => {
+  it("match any characters with * and one with ?, whatever the text is", () => {
     const char = fc.constantFrom("a", "b", ".", "/", "\n", "_", "-", "*", "?", " ", "é", "\u2028", "\uFFFF");
     const text = fc.array(char, { maxLength: 8 }).map((chars) => chars.join(""));
     fc.assert(
@@ -109,7 +109,7 @@ describe("permissions", () => {
 });
 
 describe("rules", () => {
-  it("let deny beat ask beat allow, whatever their order, and the default hold otherwise", () => {
+  it("let deny beat ask and ask beat allow, in any order, and apply the default otherwise", () => {
     const rules = new Rules({
       allow: ["mcp:call:s:*"],
       ask: ["mcp:call:s:b*", "mcp:call:s:write"],

@@ -142,7 +142,7 @@ describe("rules that are added", () => {
 });
 
 describe("overrides", () => {
-  it("let an exact name beat globs, and the most restrictive of several globs hold", () => {
+  it("let an exact name beat globs, and the most restrictive of several globs win", () => {
     const server = {
       tier: "strict",
       overrides: {
@@ -164,13 +164,13 @@ describe("overrides", () => {
     ]);
   });
 
-  it("weigh a tier of an override by what the tool does", () => {
+  it("apply the tier of an override to the class of the tool", () => {
     const server = { trustAnnotations: true, overrides: { "*": "readonly", "t*": "strict" } };
     expect(decide({ server }, call("t", { readOnlyHint: true }))).toBe("ask");
     expect(decide({ server }, call("t", { destructiveHint: true }))).toBe("deny");
   });
 
-  it("say the class, the most harmful one of several", () => {
+  it("set the class; of several, the most harmful one wins", () => {
     const server = { tier: "cautious", overrides: { "*": { class: "read" }, "set_*": { class: "write" } } };
     const policy = policyOf({ server });
     expect(policy.decide(call("get"), {})).toMatchObject({ kind: "allow", class: "read" });
@@ -273,7 +273,7 @@ describe("a policy function", () => {
     expect(decision.reason).toMatch(reason);
   });
 
-  it("hides a tool when it denies without arguments, and not when it denies these", () => {
+  it("hides a tool when it denies it without arguments, not when it denies certain arguments", () => {
     const byArguments: PolicyFunction = ({ arguments: args }) => (args === undefined ? undefined : "deny");
     expect(policyOf({ policy: byArguments }).decide(call("t"), {})).toMatchObject({ kind: "deny", isHidden: false });
     expect(policyOf({ policy: () => "deny" }).decide(call("t"), {})).toMatchObject({ kind: "deny", isHidden: true });
@@ -292,7 +292,7 @@ describe("scopes and workspaces", () => {
   const server = { scopes: ["crm"], overrides: { "admin_*": { scopes: ["admin"] } }, workspaces: ["/projects/*"] };
   const at = (context: McpRunContext, toolName = "t"): string => decide({ server }, call(toolName), context);
 
-  it("are needed all, of the server and of the override", () => {
+  it("are all required, those of the server and those of the override", () => {
     const workspace = "/projects/a";
     expect(at({ workspace, scopes: ["crm"] })).toBe("allow");
     expect(at({ workspace, scopes: ["admin"] })).toBe("deny");
@@ -315,7 +315,7 @@ describe("scopes and workspaces", () => {
     expect(at({ workspace, scopes: ["crm"] })).toBe(expected);
   });
 
-  it("give one key to all contexts for which the same holds", () => {
+  it("give the same key to all contexts that see the same", () => {
     const policy = policyOf({ server });
     const keyOf = (context: McpRunContext): string => policy.audienceOf(context).key;
     expect(keyOf({ workspace: "/projects/a", scopes: ["crm"], user: "a" })).toBe(

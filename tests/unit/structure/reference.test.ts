@@ -36,7 +36,7 @@ describe("the reference pages", () => {
     expect(read("docs/reference/options.md")).toBe(await optionsPage());
   });
 
-  it("say the default in force", () => {
+  it("give the default in force", () => {
     const page = read("docs/reference/options.md");
     for (const [option, value] of Object.entries(DEFAULTS)) {
       const line = new RegExp(`^\\| \`${option}\`.*$`, "m").exec(page)?.[0];
@@ -44,7 +44,7 @@ describe("the reference pages", () => {
     }
   });
 
-  it("know every option of the schemas", () => {
+  it("have every option of the schemas", () => {
     const rows = new Set([...read("docs/reference/options.md").matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name));
     const schemas = [hubOptionsSchema, wrapOptionsSchema, serverEntrySchema, wrappedServerSchema, agentOptionsSchema];
     for (const option of schemas.flatMap((schema) => Object.keys(schema.shape))) expect([...rows]).toContain(option);
