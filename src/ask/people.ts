@@ -5,23 +5,18 @@ import { readAskResponse, refuseAll, toAskRequest } from "./request.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 import type { Caller } from "../call/caller.js";
 
-/** LangGraph's `interrupt`. */
 export type Interrupt = (request: AskRequest) => unknown;
 
-/** How people can be asked from inside a run. */
+/** Ways to ask a person from inside a run. */
 export interface Asking {
   /** `undefined` outside of a graph. */
   readonly interrupt: Interrupt | undefined;
-  /** Asks where a run cannot be interrupted for want of a checkpointer. */
+  /** Used when the run cannot be interrupted. */
   readonly onAsk: OnAsk | undefined;
   readonly events: HubEvents;
 }
 
-/**
- * Asks a person about all of these at once: by an interrupt, else by `onAsk`; where there is neither, all are refused.
- *
- * @throws what LangGraph throws to interrupt the run.
- */
+/** Asks about all operations at once: by LangGraph's interrupt, which throws, else by `onAsk`. Without either, refuses all. */
 export async function askPeople(
   asked: McpAsked,
   { interrupt, onAsk, events }: Asking,
@@ -40,7 +35,7 @@ export async function askPeople(
   return refuseAll(asked, "A person has to approve it, and none can be asked here");
 }
 
-/** Asks by `onAsk`; what it throws refuses all. */
+/** Asks by `onAsk`. An error that it throws refuses all operations. */
 export async function askNow(
   asked: McpAsked,
   onAsk: OnAsk,
@@ -54,7 +49,7 @@ export async function askNow(
   }
 }
 
-/** Reads an answer; who wrote it is told when it cannot be read, for the model alone hears of it otherwise. */
+/** Reads a resumed answer and warns when it is unreadable: otherwise only the model would learn of it. */
 function read(asked: McpAsked, response: unknown, events: HubEvents): McpDecisions {
   const decisions = readAskResponse(asked, response);
   const unread = Object.values(decisions).find(({ type }) => type === "refuse");

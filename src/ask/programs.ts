@@ -2,12 +2,7 @@ import type { ConsentRequest } from "../config/securityOptions.js";
 import type { McpConsents } from "../connect/stdio/consents.js";
 import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState } from "../state.js";
 
-/**
- * The programs that a person has to be asked about before a model is called; nothing where the hub asks by itself.
- *
- * @param serverNames - Those that the run may see.
- * @returns What changes in the state of the thread.
- */
+/** State update for programs of these servers that wait for a person's consent; empty when the hub asks by itself. */
 export function waitingPrograms(
   consents: McpConsents | undefined,
   serverNames: readonly string[],
@@ -19,7 +14,7 @@ export function waitingPrograms(
   return (before ?? undefined) === undefined ? {} : { _mcpConsents: null };
 }
 
-/** What a person is asked about programs that wait for them, by server. */
+/** Makes the record of programs that wait for consent, by permission. */
 function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
   return Object.fromEntries(
     waiting.map(({ serverName, digest, reason, command, program, args, cwd, env, workspace }, order) => [
@@ -42,7 +37,7 @@ function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
   );
 }
 
-/** Carries out what a person said: what is approved is started, in the background. */
+/** Applies a person's decisions. Approved programs start in the background. */
 export async function settleConsents(consents: McpConsents, asked: McpAsked, decisions: McpDecisions): Promise<void> {
   for (const [callId, { digest, request }] of Object.entries(asked)) {
     const { type, message, answeredBy } = decisions[callId]!;

@@ -11,7 +11,7 @@ const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The 
 type AskedCall = McpAsked[string];
 type StoredDecision = McpDecisions[string];
 
-/** What a person is asked about the calls of a step, in the order of the calls. Pure. */
+/** Makes the request that a person sees, in the order of the calls. Pure. */
 export function toAskRequest(asked: McpAsked): AskRequest {
   const calls = inOrder(asked);
   return {
@@ -35,10 +35,8 @@ export function toAskRequest(asked: McpAsked): AskRequest {
 }
 
 /**
- * Reads what a person answered. Never throws: what cannot be read refuses the calls it may have been meant for.
- *
- * Answers are matched by `callId` when all have one, else by order. When their number differs from that of the requests,
- * or they name calls that were not asked, none of the calls runs.
+ * Reads a person's answer. Never throws: an unreadable answer refuses the calls it may have been meant for.
+ * Matches answers by `callId` when given, else by order. A wrong number of answers or a wrong `callId` refuses all calls.
  */
 export function readAskResponse(asked: McpAsked, response: unknown): McpDecisions {
   const calls = inOrder(asked);
@@ -60,7 +58,7 @@ export function readAskResponse(asked: McpAsked, response: unknown): McpDecision
   );
 }
 
-/** The decisions that refuse every call. @param why - Begins a sentence for the model. */
+/** Refuses every call. `why` begins a sentence for the model. */
 export function refuseAll(asked: McpAsked, why: string): McpDecisions {
   return Object.fromEntries(inOrder(asked).map(([callId, call]) => [callId, refusal(call, why)]));
 }
@@ -90,7 +88,7 @@ function refusal(call: AskedCall, why: string): StoredDecision {
   return { ...signOf(call), type: "refuse", message: why };
 }
 
-/** What ties an answer to its call. */
+/** Ties an answer to its call. */
 function signOf({ boundName, toolHash, digest: asked }: AskedCall): Pick<StoredDecision, "boundName" | "toolHash" | "digest"> {
   return { boundName, toolHash, digest: asked };
 }

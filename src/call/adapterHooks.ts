@@ -11,10 +11,9 @@ import type { GateCall } from "./gate.js";
 import type { CallOutcome } from "./result.js";
 
 /**
- * Runs the adapter's `afterToolCall` hook and puts its answer in place of the result's text.
- *
- * The hook may return a text, `[content, artifact]`, a `ToolMessage`, or `{ result }` with one of these. A `Command` is
- * not taken here: it would pass the gate unread.
+ * Replaces the result's text by the answer of the adapter's `afterToolCall` hook.
+ * The hook may return a text, `[content, artifact]`, a `ToolMessage`, or `{ result }` with one of these. A `Command` is refused
+ * with a warning: it would bypass the gate.
  */
 export async function replaceResult(
   hook: NonNullable<AdapterCallbacks["afterToolCall"]>,
@@ -41,7 +40,7 @@ export async function replaceResult(
   return outcome;
 }
 
-/** State of the graph a call runs in; empty outside of one. */
+/** State of the graph that the call runs in; `{}` outside of a graph. */
 export function stateOf(config: RunnableConfig | undefined): unknown {
   try {
     return config === undefined ? {} : getCurrentTaskInput(config);
@@ -57,14 +56,12 @@ function contentOf(given: unknown): string | undefined {
   return undefined;
 }
 
-/** Changes that the adapter's `beforeToolCall` hook asks for. */
 export interface CallChange {
   readonly args: unknown;
-  /** HTTP headers of this call alone. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
 
-/** Runs the adapter's `beforeToolCall` hook on a copy of the arguments. */
+/** Runs the adapter's `beforeToolCall` hook with a copy of the arguments. */
 export async function callBefore(
   hook: NonNullable<AdapterCallbacks["beforeToolCall"]>,
   { serverName, toolName }: ToolEntry,
@@ -77,13 +74,11 @@ export async function callBefore(
   return { args: answer?.args, headers: headersOf(answer?.headers) };
 }
 
-/** Headers with text in them; `undefined` when there are none. */
 function headersOf(given: unknown): Readonly<Record<string, string>> | undefined {
   const headers = textsOf(given);
   return Object.keys(headers).length === 0 ? undefined : headers;
 }
 
-/** Tells the adapter's `onProgress` callback. */
 export function tellProgress(
   { onProgress }: AdapterCallbacks,
   progress: Progress,

@@ -7,22 +7,17 @@ import type { ToolEntry } from "../catalog/toolEntry.js";
 import { McpProtocolError, messageOf } from "../errors.js";
 import type { Operation } from "../policy/operation.js";
 
-/** The operation of calling a tool. */
 export function callOf({ serverName, toolName, annotations }: ToolEntry, args: unknown): Extract<Operation, { kind: "call" }> {
   return { kind: "call", serverName, toolName, arguments: args, annotations };
 }
 
-/** Arguments as the tool takes them. Pure. */
+/** Repairs arguments to fit the tool's schema. Pure. */
 export function repaired(entry: ToolEntry, given: unknown): unknown {
   const args = withOwnKeys(entry.inputSchema, repairArguments(entry.inputSchema, given));
   return args === given ? args : repairArguments(entry.inputSchema, args);
 }
 
-/**
- * Arguments that fit the tool.
- *
- * @throws {McpProtocolError} when the arguments do not fit the tool's schema.
- */
+/** Returns the arguments, or throws an {@link McpProtocolError} when they do not fit the tool's schema. */
 export function checked(entry: ToolEntry, args: unknown): Record<string, unknown> {
   const problems = checkArguments(entry.inputSchema, args, entry.hash);
   if (problems.length > 0 || typeof args !== "object" || args === null || Array.isArray(args)) {
@@ -36,11 +31,7 @@ export function checked(entry: ToolEntry, args: unknown): Record<string, unknown
   return args as Record<string, unknown>;
 }
 
-/**
- * A value as it would be sent: what is decided about is then what is sent.
- *
- * @throws {McpProtocolError} for what is no JSON.
- */
+/** Copies a value as JSON, so that the policy sees what is sent. Throws an {@link McpProtocolError} for other values. */
 export function plainJson(value: unknown): unknown {
   try {
     return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as unknown);

@@ -4,37 +4,32 @@ import type { McpRunContext } from "../config/policyOptions.js";
 import type { RunOrigin } from "../events.js";
 import type { McpAsked, McpDecisions } from "../state.js";
 
-/** A person's answer that lets an asked operation run. */
+/** A person's answer that lets an operation run. */
 export interface Approval {
   /** `"edit"`: the call already has the edited arguments. */
   readonly type: "approve" | "edit";
-  /** Digest of the approved arguments: as they would be sent; of an edit, as the person wrote them. */
+  /** Digest of the approved arguments: as they would be sent or, for an edit, as the person wrote them. */
   readonly digest: string;
-  /** Content hash of the approved tool. */
   readonly toolHash: string;
   readonly answeredBy?: string | undefined;
 }
 
-/** Who an operation is for, and what a person said about it. */
+/** Who an operation is for, with a person's decision about it. */
 export interface Caller {
-  /** Context of the run: user, workspace, scopes. */
+  /** User, workspace, scopes. */
   readonly context?: McpRunContext | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Thread and run, for events. */
   readonly origin?: RunOrigin | undefined;
-  /** Configuration of the run, for streams and for the adapter's hooks. */
+  /** Configuration of the run, for streams and adapter hooks. */
   readonly config?: RunnableConfig | undefined;
   readonly toolCallId?: string | undefined;
-  /** What a person has already said. */
+  /** Set when a person has already decided. */
   readonly approval?: Approval | undefined;
-  /** Asks a person who has not been asked. */
+  /** Asks a person during the operation. */
   readonly ask?: ((asked: McpAsked) => Promise<McpDecisions>) | undefined;
 }
 
-/**
- * The caller of a run, read from its configuration: what `createAgent` passes to a hook as `runtime.context` is only the part
- * that the middleware's own `contextSchema` names.
- */
+/** Reads the caller from a run's configuration: a hook's `runtime.context` has only keys of the middleware's `contextSchema`. */
 export function callerOf(config: RunnableConfig | undefined): Caller {
   const { configurable, metadata, runId: ownId } = config ?? {};
   const runId: unknown = ownId ?? configurable?.["run_id"] ?? metadata?.["run_id"];
@@ -51,7 +46,7 @@ export function callerOf(config: RunnableConfig | undefined): Caller {
   };
 }
 
-/** The approval in a person's decision; nothing for other decisions. */
+/** The approval in a person's decision; `{}` for other decisions. */
 export function approvalOf(decision: McpDecisions[string] | undefined): Pick<Caller, "approval"> {
   if (decision?.type !== "approve" && decision?.type !== "edit") return {};
   const { type, digest, toolHash, answeredBy } = decision;

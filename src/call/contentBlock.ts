@@ -2,27 +2,23 @@ import { isRecord } from "../text/isRecord.js";
 import { oneLine } from "../text/clean.js";
 import type { ImageBlock } from "./result.js";
 
-/**
- * Where a model client takes images of tool results: `"tool"`, in the tool message; `"human"`, in a human message behind the
- * tool messages of the step; `"none"`: the model takes no images.
- */
+/** Where a model takes images of results: in the tool message, in a human message after the step's tool messages, or nowhere. */
 export type ImagePlacement = "tool" | "human" | "none";
 
-/** What of a content block goes to the model. */
+/** The part of a content block that goes to the model. */
 export interface BlockReading {
-  /** Its part of the text; `""` when it has none. */
   readonly text: string;
   readonly image: ImageBlock | undefined;
-  /** Whether text and image say all that the block holds. */
+  /** True when text and image hold everything in the block. */
   readonly isWhole: boolean;
 }
 
 const NOTHING: BlockReading = { text: "", image: undefined, isWhole: false };
 const MAX_URI_CHARS = 1_000;
 const IMAGE_TYPE = /^image\/(?:png|jpe?g|gif|webp)$/i;
-/* Not one pattern for all of it: that takes a stack as deep as the data is long. */
+/* Looks for wrong characters: a match of the whole string needs a stack as deep as the data is long. */
 const NOT_BASE64 = /[^A-Za-z0-9+/=]|=[^=]|={3}/;
-/** How the data of an image begins, in base64. What it is says the data, not the server. */
+/** Base64 prefixes of image data: the data decides the type, not the server's `mimeType`. */
 const SIGNATURES = [
   ["iVBORw0KGgo", "image/png"],
   ["/9j/", "image/jpeg"],
@@ -31,8 +27,7 @@ const SIGNATURES = [
 ] as const;
 
 /**
- * Reads one content block of a result, however malformed. Never throws, never fetches.
- *
+ * Reads one content block, however malformed. Never throws and never fetches.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
  */
 export function readBlock(block: unknown, serverName: string): BlockReading {
@@ -53,7 +48,7 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
   }
 }
 
-/** Blocks and resources whose audience is only the user are for the application to show. */
+/** True when the user is the only audience: the application shows it, not the model. */
 export function isForUserAlone({ annotations }: Record<string, unknown>): boolean {
   const audience = isRecord(annotations) ? annotations["audience"] : undefined;
   return Array.isArray(audience) && audience.length > 0 && audience.every((who) => who === "user");
@@ -70,7 +65,7 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
   return line(`${describeBinary(blob, mimeType, "resource").slice(0, -1)}: ${name}]`);
 }
 
-/** Reads data that may be an image; any other is a line of text. */
+/** Reads data as an image when it is one the model takes, else as one line of text. */
 export function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
   const compact = typeof data === "string" ? data.replace(/\s+/g, "") : "";
   const isImage =
@@ -80,24 +75,24 @@ export function readBinary(data: unknown, mimeType: unknown, kind: string): Bloc
   return { text: "", image: { type: "image_url", image_url: { url: `data:${type};base64,${compact}` } }, isWhole: true };
 }
 
-/** One line for data that is not shown. Never the data. */
+/** Describes data in one line, without the data. */
 function describeBinary(data: unknown, mimeType: unknown, kind: string): string {
   const type = typeof mimeType === "string" ? oneLine(mimeType, 60) : kind;
   const size = typeof data === "string" ? `, about ${Math.ceil((data.length * 3) / 4)} bytes` : "";
   return `[${type} data${size}, not shown]`;
 }
 
-/** A resource with what its server says of it, as one line. */
+/** Describes a resource in one line: its mention, title, MIME type and description. */
 export function describeLink(block: Record<string, unknown>, serverName: string): string {
   const parts = [block["title"] ?? block["name"], block["mimeType"], block["description"]];
   const about = parts.filter((part): part is string => typeof part === "string" && part !== "").map((part) => oneLine(part, 200));
   return `${mention(serverName, block["uri"])}${about.length === 0 ? "" : ` (${about.join("; ")})`}`;
 }
 
-/** A resource as the model and people can name it: `@server:uri`, in quotes when it has spaces. */
+/** Names a resource as `@server:uri`, with the URI in quotes when it has spaces. */
 export function mention(serverName: string, uri: unknown): string {
   const text = typeof uri === "string" ? uri : "unknown";
-  // Data in a URI is data all the same.
+  // Cuts the data in a `data:` URI.
   const shown = /^data:/i.test(text) ? `${text.slice(0, 60).split(",")[0]!}, ${text.length} characters` : text;
   const name = oneLine(shown, MAX_URI_CHARS);
   return `@${oneLine(serverName, 64)}:${name.includes(" ") && name === text ? `"${name}"` : name}`;

@@ -15,9 +15,7 @@ import {
 const MAX_SERVER_TEXT_CHARS = 1_000;
 const MAX_REASON_CHARS = 500;
 
-/**
- * The text for the model about a failed call: one or two sentences, what it may do next, no stack, no option names.
- */
+/** Text for the model about a failed call: one or two sentences, without a stack or option names. */
 export function errorTextForModel(error: unknown, boundName: string): string {
   if (!McpMiddlewareError.isInstance(error)) {
     return `The call of ${boundName} failed: ${oneLine(messageOf(error), MAX_SERVER_TEXT_CHARS)}`;
@@ -42,7 +40,7 @@ export function errorTextForModel(error: unknown, boundName: string): string {
       case "CLOSED":
         return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":
-        // Without a tool it was lost before this call, which was then not sent.
+        // Without toolName the connection was lost earlier, and this call was not sent.
         if (saysTooLarge(error.message)) {
           return `The answer of ${boundName} was too large and could not be taken; the connection was lost with it. Ask for less.`;
         }
@@ -56,7 +54,7 @@ export function errorTextForModel(error: unknown, boundName: string): string {
   return `The call of ${boundName} failed.`;
 }
 
-/** What the model reads when the policy or a person refused. Of a tool it may not know it learns nothing. */
+/** Text for the model about a refusal. A hidden tool reads like one that does not exist. */
 function policyText({ code, reason, isHidden }: McpPolicyError, boundName: string): string {
   if (code === "POLICY_DENIED") {
     if (isHidden) return `The tool ${boundName} is not available. Search for what you need.`;
@@ -65,20 +63,18 @@ function policyText({ code, reason, isHidden }: McpPolicyError, boundName: strin
   return `${boundName} was not run: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Go on without it, or say what you need it for.`;
 }
 
-/** An answer to a tool call that says why nothing ran. */
 export function errorMessage(call: { readonly id?: string | undefined; readonly name: string }, text: string): ToolMessage {
   return new ToolMessage({ content: text, name: call.name, tool_call_id: call.id ?? "", status: "error" });
 }
 
 const METHOD_NOT_FOUND = -32_601;
-/** What SDKs put before a server's words, on both sides of the wire. */
+/** Prefixes that the MCP SDKs on both sides add to a server's error text. */
 const CODES = /^(?:MCP error -?\d+: )+/;
 
 /**
- * Why a resource could not be read or a prompt not be got, in one or two sentences for a person or a model.
- *
- * @param subject - Such as `the resource`, in the middle of a sentence.
- * @param otherwise - What to do where a server has nothing of the kind.
+ * Says why a resource or a prompt could not be fetched, in one or two sentences for a person or a model.
+ * @param subject - A noun for the middle of a sentence, such as `the resource`.
+ * @param otherwise - Follows the server's name when the server does not know the method.
  */
 export function failureText(error: unknown, subject: string, otherwise: string): string {
   if (!McpMiddlewareError.isInstance(error)) return `Getting ${subject} failed: ${oneLine(messageOf(error), MAX_REASON_CHARS)}`;

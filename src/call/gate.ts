@@ -20,37 +20,31 @@ import type { Permits } from "./permits.js";
 import { toOutcome, type CallOutcome, type RawCallResult } from "./result.js";
 import { tellRun } from "./runStream.js";
 
-/** A call of a tool. */
 export interface GateCall extends Caller {
   readonly serverName: string;
-  /** The server's own name of the tool. */
+  /** The tool's name on its server. */
   readonly toolName: string;
   /** As the model sent them. */
   readonly arguments: unknown;
 }
 
-/** A call with the arguments that would be sent, and the decision about them. */
+/** A call as it would be sent, with the decision about it. */
 export interface JudgedCall {
   readonly entry: ToolEntry;
-  /** Repaired, and changed by the adapter's hook. */
+  /** Has the arguments after repair and `beforeToolCall`. */
   readonly operation: Extract<Operation, { kind: "call" }>;
   readonly decision: Decision;
-  /** HTTP headers of this call alone. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Thrown when tool or policy changed while a call waited: nothing was sent. */
+/** Thrown before sending when the tool or the policy changed while the call waited. */
 const STALE = Symbol("stale");
-/** How often a call is decided again because something changed while it waited. */
+/** How often a stale call is decided again. */
 const MAX_LOOKS = 3;
 const STORE_WAIT_MS = 10_000;
 const MAX_NOTICE_CHARS = 1_000;
 
-/**
- * The one way to a server for tool calls, whatever face they come from.
- *
- * Look up → repair arguments → policy, which sees exactly what would be sent → check → send → result → events.
- */
+/** Runs tool calls: look up → repair → policy, on exactly what would be sent → check → send → result → events. */
 export class Gate {
   readonly #settings: HubSettings;
   readonly #catalog: Catalog;
@@ -67,10 +61,8 @@ export class Gate {
   }
 
   /**
-   * Runs a call.
-   *
-   * @throws {McpMiddlewareError} when the call could not be made or was not answered. A tool that answers with
-   * `isError` is no error here: the outcome says so.
+   * Runs a call. A result with `isError` is returned, not thrown.
+   * @throws {McpMiddlewareError} when the call could not be sent or was not answered.
    * @throws the abort reason when the signal aborts.
    */
   async call(call: GateCall): Promise<CallOutcome> {
@@ -86,11 +78,8 @@ export class Gate {
   }
 
   /**
-   * Decides about a call without making it.
-   *
-   * The adapter's `beforeToolCall` runs: the arguments it returns are those that would be sent.
-   *
-   * @throws {McpMiddlewareError} when the server or the tool is not there.
+   * Decides about a call without sending it. Runs `beforeToolCall`, whose arguments replace those of the call.
+   * @throws {McpMiddlewareError} when the server or the tool is not available.
    */
   async judge(call: GateCall): Promise<JudgedCall> {
     const entry = this.#known(call) ?? (await this.#lookUp(call));
@@ -109,11 +98,11 @@ export class Gate {
     const judged = await this.judge(call);
     const { entry, operation, decision } = judged;
     const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: call.arguments };
-    // Nobody is asked about a call that cannot be sent; one that is denied learns nothing about its arguments.
+    // A call that cannot be sent is refused before a person is asked. A denied call reveals no schema errors.
     const args = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
     const answer = this.#permits.passesFreely(wanted) ? undefined : await this.#permits.pass(wanted, call);
     if (answer !== undefined) {
-      // While a person was asked, policy, tool and arguments may have changed: decided again, with the answer.
+      // Decides again with the answer: policy, tool and arguments may have changed meanwhile.
       const { approval, edited = call.arguments } = answer;
       return this.#run({ ...call, ask: undefined, approval, arguments: edited }, startedAt, looks);
     }
@@ -162,18 +151,18 @@ export class Gate {
     tellProgress(this.#settings.callbacks, { progress, total, message }, { serverName, toolName, args }, this.#events);
   }
 
-  /** Changes with anything that may change a decision: the policy, accepted tools, the catalog. */
+  /** A new value means that decisions may differ: policy, accepted tools or catalog changed. */
   #versions(): string {
     return `${this.#permits.version}/${this.#catalog.version}`;
   }
 
-  /** True when a decided call is no longer the one that would run. */
+  /** True when the tool changed or the policy became more restrictive. */
   #isStale({ entry, operation, decision }: JudgedCall, call: GateCall): boolean {
     if (this.#catalog.toolOf(entry.serverName, entry.toolName)?.hash !== entry.hash) return true;
     return moreRestrictive(decision, this.#permits.decide(operation, call)) !== decision;
   }
 
-  /** The tool, when it need not be waited for. */
+  /** The tool, unless its server has yet to send its tool list. */
   #known({ serverName, toolName }: GateCall): ToolEntry | undefined {
     return this.#catalog.server(serverName)?.isRemembered === false ? this.#catalog.toolOf(serverName, toolName) : undefined;
   }
@@ -181,7 +170,7 @@ export class Gate {
   async #lookUp(call: GateCall): Promise<ToolEntry> {
     const { serverName, toolName, signal } = call;
     const connection = this.#pool.connection(serverName);
-    // A server that is opened on demand has no entries yet, or remembered ones; any other that is not there says why.
+    // Connects a server that has no tool list yet, or only a remembered one. A failed connection throws its reason.
     if (this.#catalog.server(serverName)?.isRemembered !== false) await rejectOnAbort(connection.peer(), signal);
     const entry = this.#catalog.toolOf(serverName, toolName);
     if (entry !== undefined) return entry;
@@ -189,7 +178,6 @@ export class Gate {
       const message = `Tool "${toolName}" of server "${serverName}" is withheld: it changed since it was first seen. hub.toolChanges() shows it, hub.acceptTools("${serverName}", ["${toolName}"]) accepts it.`;
       throw new McpNotFoundError(message, { serverName, toolName });
     }
-    // Only tools that the caller may know are named.
     const tools = this.#catalog.server(serverName)?.tools ?? [];
     const names = tools
       .filter((other) => !this.#permits.decide(callOf(other, undefined), call).isHidden)
@@ -199,7 +187,7 @@ export class Gate {
     throw new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
   }
 
-  /** The result for the model; one that is too large goes to the result store whole. */
+  /** Makes the result for the model. The result store keeps a result that is too large. */
   async #outcome(server: ServerSettings, toolName: string, raw: RawCallResult, durationMs: number): Promise<CallOutcome> {
     const { resultStore, envelope, budgets } = this.#settings;
     const { serverName, maxResultChars } = server;
@@ -231,12 +219,10 @@ export class Gate {
   }
 }
 
-/** Whether the server's hints say that a tool may run twice. */
 function saysRepeatable(annotations: ToolEntry["annotations"]): boolean {
   return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
 
-/** Tells the model that its arguments are not those that ran. */
 function editNotice(sent: Readonly<Record<string, unknown>>): string {
   return `[A person changed the arguments of this call. It ran with: ${cut(JSON.stringify(sent), MAX_NOTICE_CHARS)}]`;
 }

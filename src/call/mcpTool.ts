@@ -5,40 +5,37 @@ import { StructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
 
 import type { JsonSchema, ToolAnnotations } from "../catalog/toolEntry.js";
 
-/** Metadata of a bound tool of an MCP server. */
+/** Metadata of a bound MCP tool. */
 export interface McpToolMetadata extends Record<string, unknown> {
   readonly serverName: string;
-  /** The server's own name of the tool. */
+  /** The tool's name on its server. */
   readonly toolName: string;
   readonly annotations: ToolAnnotations | undefined;
   readonly outputSchema: JsonSchema | undefined;
   readonly category: string | undefined;
   readonly tags: readonly string[];
-  /** `metadata` of the server's configuration, unread. */
+  /** `metadata` of the server's configuration, as given. */
   readonly serverMetadata?: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a call. The arguments are as the model sent them, unchecked. */
+/** Runs a call. The arguments are unchecked, as the model sent them. */
 export type RunTool = (
   args: unknown,
   call: { readonly toolCallId: string; readonly name: string; readonly config: RunnableConfig },
 ) => Promise<ToolMessage>;
 
-/** Definition of a {@link McpTool}. */
 export interface McpToolFields {
   readonly name: string;
   readonly description: string;
-  /** The schema the model sees. */
   readonly schema: JsonSchema;
   readonly metadata: Record<string, unknown>;
   readonly run: RunTool;
 }
 
 /**
- * A LangChain tool whose calls go through our gate.
+ * A LangChain tool that gets its arguments as the model sent them; the call repairs and checks them.
  *
- * Not `tool(…)`: core checks arguments against the schema before the function runs, refuses what could be repaired, and
- * lets some schemas end the whole run. Here the arguments arrive as they were sent, and repair and check come after.
+ * Not made by `tool(…)`: core checks first, refuses arguments that can be repaired, and ends the run for some schemas.
  */
 export class McpTool extends StructuredTool {
   static override lc_name(): string {
@@ -59,12 +56,12 @@ export class McpTool extends StructuredTool {
     this.#fields = fields;
   }
 
-  /** The same tool, whose calls run otherwise. */
+  /** The same tool with another function for its calls. */
   running(run: RunTool): McpTool {
     return new McpTool({ ...this.#fields, run });
   }
 
-  /** Runs the tool with callbacks as core does, but without its check. */
+  /** Runs the tool with callbacks like core, but without core's argument check. */
   override async call(input: unknown, configArg?: ToolRunnableConfig, tags?: string[]): Promise<never> {
     const config = parseCallbackConfigArg(configArg) as ToolRunnableConfig;
     const manager = CallbackManager.configure(
@@ -94,7 +91,7 @@ export class McpTool extends StructuredTool {
         config: { ...config, callbacks: run?.getChild() } as RunnableConfig,
       });
       await run?.handleToolEnd(message);
-      // Without a tool call there is nobody to answer: core returns the content then.
+      // Like core, returns the content when there is no tool call to answer.
       return (config.toolCall === undefined ? message.content : message) as never;
     } catch (error) {
       await run?.handleToolError(error);

@@ -14,10 +14,8 @@ import { McpTool, type McpToolMetadata, type RunTool } from "./mcpTool.js";
 import type { McpArtifact } from "./result.js";
 
 /**
- * The LangChain tools of a hub, made when they are bound, not for the whole catalog.
- *
- * They call through the gate, not through a connection: a tool that an agent holds works again after a reconnect. A call
- * never throws for a failure of server or connection; it answers with a `ToolMessage` of status `error`.
+ * Makes the LangChain tools of a hub when they are bound. They keep working after a reconnect.
+ * A failed call returns a `ToolMessage` with status `error`; only aborts and graph interrupts are thrown.
  */
 export class McpTools {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
@@ -29,7 +27,7 @@ export class McpTools {
     this.#gate = gate;
   }
 
-  /** The tool of an entry; the same object for the same entry and profile. */
+  /** The tool of an entry: the same object for the same entry and profile. */
   of(entry: ToolEntry, profile: SchemaProfile = PROFILES.generic): McpTool {
     let made = this.#made.get(entry);
     if (made === undefined) this.#made.set(entry, (made = new Map<string, McpTool>()));
@@ -38,12 +36,12 @@ export class McpTools {
     return tool;
   }
 
-  /** The tool of an entry whose calls are made for a caller, with what a person has said. */
+  /** The tool of an entry, with calls made for `caller`. */
   for(entry: ToolEntry, caller: Caller): McpTool {
     return this.of(entry).running(this.runner(entry, caller));
   }
 
-  /** Runs calls of an entry. @param caller - Default: the run they are made in. */
+  /** Makes the function that runs an entry's calls. `caller` overrides the caller of the run. */
   runner({ serverName, toolName, boundName }: ToolEntry, caller?: Caller): RunTool {
     return async (args, { toolCallId, name, config }) => {
       const startedAt = performance.now();

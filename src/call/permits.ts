@@ -7,21 +7,20 @@ import { moreRestrictive, type Decision, type Policy } from "../policy/policy.js
 import type { McpAsked, McpDecisions } from "../state.js";
 import type { Approval, Caller } from "./caller.js";
 
-/** An operation with the decision about it and what a person would be told. */
+/** An operation, the decision about it, and the facts that a person is shown. */
 export interface Wanted {
   readonly operation: Operation;
   readonly decision: Decision;
-  /** The bound name of a tool; the permission of anything else. */
+  /** Bound name of a tool; for any other operation its permission. */
   readonly name: string;
-  /** Content hash of a tool. */
   readonly toolHash?: string | undefined;
-  /** The arguments as they were given, before they were repaired and changed by hooks. */
+  /** The arguments before repairs and hooks. */
   readonly given?: unknown;
 }
 
 type Answer = Pick<McpDecisions[string], "type" | "answeredBy">;
 
-/** Where nothing is decided and nobody reads the audit. */
+/** The decision when there is no policy and nobody listens to `policy` events. */
 const OPEN: Decision = Object.freeze({
   kind: "allow",
   reason: "there is no policy",
@@ -38,7 +37,7 @@ const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Ob
 });
 const NOBODY: McpRunContext = Object.freeze({});
 
-/** Decides about operations, asks people, and writes the audit. The one place that lets an operation through. */
+/** Decides about operations, asks people and emits `policy` events. Every operation passes here before it is sent. */
 export class Permits {
   readonly #policyOf: () => Policy;
   readonly #events: HubEvents;
@@ -50,7 +49,7 @@ export class Permits {
     this.#fingerprints = fingerprints;
   }
 
-  /** Decides by the policy in force; a changed tool that nobody has accepted is asked about at least. */
+  /** Decides by the current policy. A changed tool that nobody accepted is at least asked about. */
   decide(operation: Operation, { context }: Caller): Decision {
     const isChanged = this.#isChanged(operation);
     if (this.#policyOf().isOpen && !this.#events.has("policy") && !isChanged) return OPEN;
@@ -58,32 +57,30 @@ export class Permits {
     return isChanged ? moreRestrictive(decision, { ...decision, ...CHANGED }) : decision;
   }
 
-  /** Changes with anything that may change a decision. */
+  /** A new value means that decisions may differ. */
   get version(): string {
     return `${this.#policyOf().version}/${this.#fingerprints.version}`;
   }
 
-  /** True for a tool that is another one than when it was seen first, and that nobody has accepted. */
+  /** True for a tool that changed since it was first seen and that nobody accepted. */
   isWithheld(serverName: string, toolName: string): boolean {
     return this.#fingerprints.isChanged(serverName, toolName);
   }
 
-  /** True for an operation that is allowed whatever its arguments are. */
+  /** True when the operation is allowed with any arguments. */
   isFree(operation: Operation, { context }: Caller): boolean {
     return !this.#isChanged(operation) && this.#policyOf().allowsAlways(operation, context ?? NOBODY);
   }
 
-  /** True for an operation that is allowed, where nobody reads the audit: there is nothing more to do. */
+  /** True when the operation is allowed and nobody listens to `policy` events. */
   passesFreely({ decision }: Wanted): boolean {
     return decision.kind === "allow" && !this.#events.has("policy");
   }
 
   /**
-   * Lets an operation through, or throws.
-   *
-   * @returns What a person who was asked here and now said: the operation is to be looked at again with that, for
-   * everything may have changed meanwhile. `undefined` when it may run.
-   * @throws {McpPolicyError} when it is denied, when a person has to be asked and was not, or said no.
+   * Lets an operation run, or throws.
+   * @returns `undefined` when it may run. When a person was asked here, their answer: decide again with it.
+   * @throws {McpPolicyError} when it is denied or rejected, or has no valid approval.
    */
   async pass(wanted: Wanted, caller: Caller): Promise<AskedNow | undefined> {
     const { operation, decision } = wanted;
@@ -99,7 +96,7 @@ export class Permits {
         if (approval !== undefined) {
           const isSame = isApproved(wanted, approval);
           this.audit(operation, decision, caller, isSame ? approval : { type: "refuse" });
-          // Who approves a call takes the tool as it is.
+          // Approving a call also accepts the tool as it is now.
           if (isSame && operation.kind === "call") this.#fingerprints.accept(operation.serverName, [operation.toolName]);
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
@@ -115,7 +112,6 @@ export class Permits {
     return operation.kind === "call" && this.#fingerprints.isChanged(operation.serverName, operation.toolName);
   }
 
-  /** Writes a `policy` event. */
   audit(operation: Operation, decision: Decision, { context, toolCallId, origin }: Caller, answer?: Answer): void {
     if (!this.#events.has("policy")) return;
     const args = argumentsOf(operation);
@@ -138,7 +134,6 @@ export class Permits {
     });
   }
 
-  /** Asks a person here and now. */
   async #ask(wanted: Wanted, ask: NonNullable<Caller["ask"]>, caller: Caller): Promise<AskedNow> {
     const { operation, decision, toolHash = "" } = wanted;
     const callId = caller.toolCallId ?? "";
@@ -155,19 +150,18 @@ export class Permits {
   }
 }
 
-/** What a person said who was asked at the gate. */
+/** The answer of a person who was asked during a call. */
 export interface AskedNow {
   readonly approval: Approval;
-  /** Arguments in place of those that were wanted. */
   readonly edited?: Readonly<Record<string, unknown>>;
 }
 
-/** True when a person approved just this. */
+/** True when the approval covers exactly this tool and these arguments. */
 function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest, toolHash: approved }: Approval): boolean {
   return toolHash === approved && digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation));
 }
 
-/** The record of an operation that waits for a person. */
+/** Makes the record of an operation that waits for a person. */
 export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, order: number): McpAsked[string] {
   const args = argumentsOf(operation);
   return {
@@ -186,7 +180,6 @@ export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, 
   };
 }
 
-/** The arguments that would be sent. */
 function argumentsOf(operation: Operation): unknown {
   if (operation.kind === "read") return { uri: operation.uri };
   return "arguments" in operation ? (operation.arguments ?? {}) : {};

@@ -3,7 +3,7 @@ import { cut, oneLine, removeInvisible } from "../text/clean.js";
 import type { McpErrorCode } from "../errors.js";
 import { readBlock } from "./contentBlock.js";
 
-/** A `tools/call` result as a server sends it, unread. */
+/** A `tools/call` result as the server sent it, unchecked. */
 export interface RawCallResult {
   readonly content?: readonly unknown[] | undefined;
   readonly structuredContent?: unknown;
@@ -11,60 +11,55 @@ export interface RawCallResult {
   readonly _meta?: unknown;
 }
 
-/** Artifact of the `ToolMessage` of an MCP call: what is not for the model. JSON. */
+/** Artifact of the `ToolMessage` of an MCP call: the data that is not for the model. JSON. */
 export interface McpArtifact {
   readonly serverName: string;
-  /** The server's own name of the tool. */
+  /** The tool's name on its server. */
   readonly toolName: string;
   readonly durationMs: number;
-  /** Whether the call failed. */
   readonly isError: boolean;
   readonly structuredContent?: unknown;
-  /** The result's `_meta`. */
+  /** `_meta` of the result. */
   readonly meta?: unknown;
-  /** Content blocks of the server that do not stand whole in the message. */
+  /** Content blocks that the message does not show completely. */
   readonly blocks: readonly unknown[];
-  /** Why there is no result, when the call was not answered. */
+  /** Why the call has no result; unset when it has one. */
   readonly errorCode?: McpErrorCode;
-  /** Present when the result was too large to be kept here. `storeKey`: where the whole is in the result store. */
+  /** Set when the data was too large to keep here. `storeKey`: key of the whole result in the result store. */
   readonly truncated?: { readonly totalChars: number; readonly storeKey?: string };
 }
 
-/** Limits and form of a result. */
 export interface ResultSettings {
   readonly maxResultChars: number;
   readonly maxArtifactChars: number;
   readonly envelope: boolean;
-  /** Key under which a result that is too large will be kept, when there is a store. */
+  /** Key in the result store for a result that is too large; unset without a store. */
   readonly storeKey?: string | undefined;
 }
 
-/** An image of a result, as LangChain's message content has it. */
+/** An image in LangChain's message content. */
 export type ImageBlock = {
   readonly type: "image_url";
   /** A `data:` URL. */
   readonly image_url: { readonly url: string };
 };
 
-/** A result for the model. */
+/** Result of a call, as the model gets it, with its artifact. */
 export interface CallOutcome {
   readonly status: "success" | "error";
-  /** Text for the model. */
   readonly content: string;
-  /** Images for the model, in the order the server sent them. */
+  /** In the server's order. */
   readonly images: readonly ImageBlock[];
   readonly artifact: McpArtifact;
 }
 
-/** Share of a cut text that is kept from its end. */
+/** Share of a cut text's room that goes to its end. */
 const TAIL_SHARE = 0.25;
 
 /**
- * Makes what the model reads of a result, and the artifact that keeps the rest. Pure.
- *
- * Text becomes one text; embedded text resources stand in it, links are lines, images stand beside it, other binary
- * data is a line in the text and stays in the artifact. Blocks for the user alone and `_meta` never reach the model.
- *
+ * Splits a result into text and images for the model, and an artifact that keeps the rest. Pure.
+ * Text blocks and embedded text resources become one text; links and other binary data become one line each. Blocks for the
+ * user alone and `_meta` never reach the model.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
  */
 export function toOutcome(
@@ -120,26 +115,25 @@ function truncationNotice({ truncated }: McpArtifact, lostImages: number): strin
   return `\n[The whole result of ${truncated.totalChars} characters ${where}.${lost}]`;
 }
 
-/** Text of a server, marked as such, so that it cannot pass for anything else. */
+/** Wraps server text in a tag that marks it as untrusted; the text cannot close the tag. */
 export function inEnvelope(serverName: string, toolName: string, text: string): string {
   const name = (value: string): string => oneLine(value, 64).replaceAll('"', "'");
   return `<mcp_response server="${name(serverName)}" tool="${name(toolName)}" trust="untrusted">\n${defang(text)}\n</mcp_response>`;
 }
 
-/** Text of a server without invisible characters, that cannot close or open one of our blocks; other tags stay readable. */
+/** Removes invisible characters and escapes tags that could open or close one of our blocks. Other tags stay readable. */
 export function defang(text: string): string {
   return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp))/gi, "&lt;");
 }
 
-/** What stands where the middle of a text was. */
+/** The text in place of a middle that was cut out. */
 export function cutNotice(totalChars: number): string {
   return `\n[… ${totalChars} characters in all, the middle is left out …]\n`;
 }
 
 /**
- * Cuts a long text in its middle, with a notice there, so that the result has at most `maxChars` characters.
- *
- * @param totalChars - Length of the text before something was left out of its middle already.
+ * Cuts the middle out of a long text and puts a notice there. The result has at most `maxChars` characters.
+ * @param totalChars - The original length, when the text was cut before.
  */
 export function cutMiddle(text: string, maxChars: number, totalChars = text.length): string {
   if (text.length <= maxChars) return text;
@@ -155,7 +149,7 @@ function dropHalfPair(text: string): string {
   return code >= 0xdc00 && code <= 0xdfff ? text.slice(1) : text;
 }
 
-/** Keeps artifact and images together under the limit; what is over it is left out whole. */
+/** Keeps images and data within `maxArtifactChars` together, images first. Each stays whole or is left out. */
 function bound(
   artifact: McpArtifact,
   images: readonly ImageBlock[],
@@ -180,7 +174,6 @@ function withoutData(
   return { serverName, toolName, durationMs, isError, blocks: [], truncated };
 }
 
-/** True for the artifact of a message that was made here. */
 export function isMcpArtifact(value: unknown): value is McpArtifact {
   return (
     isRecord(value) &&

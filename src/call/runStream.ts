@@ -2,15 +2,15 @@ import { dispatchCustomEvent } from "@langchain/core/callbacks/dispatch/web";
 import type { RunnableConfig } from "@langchain/core/runnables";
 
 /**
- * What a run tells while its tools work, for user interfaces. Graphs write it to the custom stream (`streamMode: "custom"`);
- * `streamEvents` and callback handlers get it as a custom event whose name is `type`.
+ * Events that a run streams while its tools work. Graphs write them to the custom stream (`streamMode: "custom"`);
+ * `streamEvents` and callback handlers get custom events named after `type`.
  */
 export type McpStreamEvent =
-  /** A server reported progress of a call. `message` is the server's text: untrusted. */
+  /** A server reported progress of a call. `message` is untrusted server text. */
   | {
       readonly type: "mcp_progress";
       readonly serverName: string;
-      /** The server's own name of the tool. */
+      /** The tool's name on its server. */
       readonly toolName: string;
       readonly toolCallId: string;
       readonly progress: number;
@@ -26,14 +26,14 @@ export type McpStreamEvent =
       readonly latencyMs: number;
     };
 
-/** Tells the run that a tool works in; without a run nobody. Whoever listens cannot disturb the tool. */
+/** Streams an event to the run that a tool works in. Never throws; does nothing outside of a run. */
 export async function tellRun(config: RunnableConfig | undefined, event: McpStreamEvent): Promise<void> {
   if (config === undefined) return;
   try {
     (config as { readonly writer?: (chunk: McpStreamEvent) => void }).writer?.(event);
-    // Without callbacks there is nobody to tell, and no run to name.
+    // Without callbacks there is no parent run to dispatch to.
     if (config.callbacks !== undefined) await dispatchCustomEvent(event.type, event, config);
   } catch {
-    // A stream that was given up, a handler that throws: theirs.
+    // A closed stream or a throwing handler must not fail the tool.
   }
 }

@@ -9,17 +9,15 @@ import { rejectOnAbort } from "../text/abort.js";
 import type { Caller } from "./caller.js";
 import type { Permits } from "./permits.js";
 
-/** A resource of a server. */
 export interface ResourceRef {
   readonly serverName: string;
   readonly uri: string;
 }
 
 /**
- * The one way to a server for everything but tool calls: policy → request → result.
- *
- * Every method throws an {@link McpMiddlewareError} when the policy refuses the operation or the server does not answer, and
- * the abort reason when the caller's signal aborts. Results are unread and untrusted.
+ * Sends every request but tool calls: policy → request → result. Results are unchecked and untrusted.
+ * Methods throw an {@link McpMiddlewareError} when the policy refuses or the server does not answer, and the abort reason when
+ * the caller's signal aborts.
  */
 export class ServerReads {
   readonly #pool: ConnectionPool;
@@ -32,7 +30,6 @@ export class ServerReads {
     this.#events = events;
   }
 
-  /** Gets a prompt. */
   async getPrompt(
     serverName: string,
     promptName: string,
@@ -45,19 +42,18 @@ export class ServerReads {
     return this.#send(connection, "prompts/get", params, `prompt "${promptName}"`, caller);
   }
 
-  /** Reads a resource. */
   async readResource({ serverName, uri }: ResourceRef, caller: Caller): Promise<RawResult> {
     const connection = await this.#permit({ kind: "read", serverName, uri }, caller);
     return this.#read(connection, uri, caller);
   }
 
-  /** Lists prompts, resources or resource templates. */
+  /** Lists prompts, resources or resource templates, when the policy allows it. */
   async list(serverName: string, key: SideKey, caller: Caller): Promise<readonly unknown[]> {
     await this.#permit({ kind: "list", serverName }, caller);
     return this.lookUp(serverName, key, caller.signal);
   }
 
-  /** Lists without asking the policy, to look up something a person named. Other elements must not be shown. */
+  /** Lists without asking the policy, to find something a person named. Do not show the other elements. */
   async lookUp(serverName: string, key: SideKey, signal?: AbortSignal): Promise<readonly unknown[]> {
     const connection = this.#pool.connection(serverName);
     const subject = `the list of ${key}`;
@@ -70,16 +66,14 @@ export class ServerReads {
   }
 
   /**
-   * Asks a server how an argument of a prompt, or of a resource template, could go on. A server that does not offer this has
-   * no suggestions.
-   *
-   * @param promptName - The prompt that is completed: where it may not be invoked, it may not be known either.
+   * Completes an argument of a prompt or a resource template. Returns `{}` when the server has no completions.
+   * @param promptName - The prompt to complete. The request is denied when invoking the prompt is.
    */
   async complete(serverName: string, params: RawResult, promptName: string | undefined, caller: Caller): Promise<RawResult> {
     const connection = await this.#permit({ kind: "list", serverName }, caller);
     if (promptName !== undefined) {
       const operation: Operation = { kind: "invoke", serverName, promptName, arguments: undefined };
-      // Nobody is asked about a name that is still being typed.
+      // A decision to ask does not count: the person is still typing.
       if (this.#permits.decide(operation, caller).kind === "deny") await this.#permit(operation, caller);
     }
     const { client } = await rejectOnAbort(connection.peer(), caller.signal);
@@ -87,7 +81,7 @@ export class ServerReads {
     return this.#send(connection, "completion/complete", params, "the completion", caller);
   }
 
-  /** Subscribes to a resource, or ends that. The permission is that of reading it. */
+  /** Subscribes to a resource or unsubscribes. Subscribing needs the permission to read. */
   async subscription({ serverName, uri }: ResourceRef, change: "subscribe" | "unsubscribe", caller: Caller): Promise<void> {
     const connection = this.#pool.connection(serverName);
     if (change === "subscribe") await this.#permit({ kind: "read", serverName, uri }, caller);
@@ -95,11 +89,7 @@ export class ServerReads {
     await this.#told(connection, subject, caller.signal, connection.subscriptions[change](uri));
   }
 
-  /**
-   * Reads a resource and subscribes to its changes, where the server offers that.
-   *
-   * @returns The result, and the mark by which it can be told later whether the resource changed.
-   */
+  /** Reads a resource and, where the server supports it, subscribes to it. Pass the `mark` to `freshness` later. */
   async readWatched(
     { serverName, uri }: ResourceRef,
     caller: Caller,
@@ -108,7 +98,7 @@ export class ServerReads {
     const { subscriptions } = connection;
     const watching = connection.peer().then(
       () => subscriptions.watch(uri),
-      // What fails here fails below, and says why.
+      // The read below fails with the same error and reports it.
       () => undefined,
     );
     await rejectOnAbort(watching, caller.signal);
@@ -116,12 +106,11 @@ export class ServerReads {
     return { result: await this.#read(connection, uri, caller), mark };
   }
 
-  /** The mark of a resource now. */
   markOf({ serverName, uri }: ResourceRef): string {
     return this.#pool.connection(serverName).subscriptions.mark(uri);
   }
 
-  /** Whether a resource changed since it was read under a mark, as far as is known. */
+  /** Tells whether a resource changed since it had this mark; `"unknown"` without a subscription. */
   freshness({ serverName, uri }: ResourceRef, mark: string): "changed" | "unchanged" | "unknown" {
     const { subscriptions } = this.#pool.connection(serverName);
     if (subscriptions.isMarked(uri, mark)) return "changed";
@@ -132,12 +121,12 @@ export class ServerReads {
     return this.#send(connection, "resources/read", { uri }, `resource "${uri}"`, caller);
   }
 
-  /** Sends a request that changes nothing, so that it may run twice. */
+  /** Sends a read-only request, which may be repeated. */
   #send(connection: Connection, method: string, params: RawResult, subject: string, { signal }: Caller): Promise<RawResult> {
     return connection.send({ method, params, subject, signal, isRepeatable: true });
   }
 
-  /** Waits for something the connection does by itself, and puts its failure into words. */
+  /** Waits for a request of the connection itself and turns a failure into an {@link McpMiddlewareError}. */
   async #told<Value>(
     { settings, current, mask }: Connection,
     subject: string,
@@ -152,7 +141,7 @@ export class ServerReads {
     }
   }
 
-  /** Asks the policy, and a person where it says so. */
+  /** Asks the policy and, when it says so, a person. */
   async #permit(operation: Exclude<Operation, { kind: "call" }>, caller: Caller): Promise<Connection> {
     const connection = this.#pool.connection(operation.serverName);
     const name = permissionOf(operation);

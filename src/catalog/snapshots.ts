@@ -1,5 +1,5 @@
 import { isRecord } from "../text/isRecord.js";
-import type { KeptStore } from "../config/store.js";
+import type { Store } from "../connect/stores.js";
 import type { ServerSettings } from "../config/settings.js";
 import { messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
@@ -11,42 +11,39 @@ import { rejectAfter } from "../text/abort.js";
 const STORE_WAIT_MS = 2_000;
 const VERSION = 1;
 
-/** The last known catalogs of servers, kept from one process to the next. */
+/** Keeps last known catalogs of servers from one process to the next. */
 export class Snapshots {
-  readonly #store: KeptStore;
+  readonly #store: Store;
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #events: HubEvents;
   readonly #stored = new Map<string, string>();
   readonly #writing = new Set<Promise<void>>();
   #loading: Promise<void> | undefined;
 
-  constructor(store: KeptStore, servers: ReadonlyMap<string, ServerSettings>, events: HubEvents) {
+  constructor(store: Store, servers: ReadonlyMap<string, ServerSettings>, events: HubEvents) {
     this.#store = store;
     this.#servers = servers;
     this.#events = events;
   }
 
-  /** Hands on what is known of each server, once. Never rejects. */
+  /** Passes on each stored snapshot, once. Never rejects. */
   load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
     this.#loading ??= this.#load(take).catch((error: unknown) => this.#warn(error));
     return this.#loading;
   }
 
-  /** Keeps what a server said, when it is not what is kept already. Returns at once. */
+  /** Stores a server's snapshot if it changed. Returns at once. */
   save(serverName: string, { tools, instructions, serverInfo, capabilities }: ServerSnapshot): void {
     const content = { v: VERSION, tools, instructions, serverInfo, capabilities };
     const mark = digest(JSON.stringify(content));
     if (this.#stored.get(serverName) === mark) return;
     const before = this.#stored.get(serverName);
     this.#stored.set(serverName, mark);
-    const entry: [string, unknown] = [this.#key(serverName), content];
-    const writing = rejectAfter(
-      Promise.resolve().then(() => this.#store.mset([entry])),
-      STORE_WAIT_MS,
-      "snapshotStore",
-    )
+    const update = this.#store.update(this.#key(serverName), () => content);
+    const writing: Promise<void> = rejectAfter(update, STORE_WAIT_MS, "snapshotStore")
+      .then(() => undefined)
       .catch((error: unknown) => {
-        // It is tried again with the next listing.
+        // The next tool list tries again.
         if (before === undefined) this.#stored.delete(serverName);
         else this.#stored.set(serverName, before);
         this.#warn(error);
@@ -55,12 +52,11 @@ export class Snapshots {
     this.#writing.add(writing);
   }
 
-  /** Waits for what is being kept. Never rejects. */
+  /** Waits for pending writes. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
   }
 
-  /** The store failed: servers are then known when they are opened. */
   #warn(error: unknown): void {
     this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
   }
@@ -68,7 +64,7 @@ export class Snapshots {
   async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
     const names = [...this.#servers.keys()];
     const found = await rejectAfter(
-      this.#store.mget(names.map((serverName) => this.#key(serverName))),
+      this.#store.get(names.map((serverName) => this.#key(serverName))),
       STORE_WAIT_MS,
       "snapshotStore",
     );
@@ -78,7 +74,7 @@ export class Snapshots {
     });
   }
 
-  /** A server that is reached otherwise is another one. What may be secret goes into the digest alone. */
+  /** A server reached another way is another server. The digest hides secrets. */
   #key(serverName: string): string {
     const { transport } = this.#servers.get(serverName)!;
     const place =
@@ -93,7 +89,7 @@ export class Snapshots {
   }
 }
 
-/** Reads what was stored, which may be of another version or by another hand. */
+/** Reads a stored snapshot; `undefined` for one that is malformed or of another version. */
 function readSnapshot(value: unknown): ServerSnapshot | undefined {
   if (!isRecord(value) || value["v"] !== VERSION || !Array.isArray(value["tools"])) return undefined;
   const tools = (value["tools"] as unknown[])

@@ -6,11 +6,7 @@ import type { Catalog } from "./catalog.js";
 import type { ToolFingerprints } from "./toolFingerprints.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
-/**
- * Puts a raw listing into the catalog, and tells what was mended, left out and changed.
- *
- * @returns Whether any tool changed.
- */
+/** Puts a tool list into the catalog, and reports mended, dropped and changed tools. @returns True when any tool changed. */
 export function takeToolList(
   catalog: Catalog,
   events: HubEvents,
@@ -48,7 +44,7 @@ export function takeToolList(
   }
   if (diff !== undefined) {
     events.emit("catalog", { serverName, kind: "tools", ...diff });
-    // What a remembered listing said was another process's business.
+    // A remembered tool list was read by another process.
     if (before?.isRemembered === false) fingerprints.compare(serverName, before.snapshot.tools, tools, diff.changed);
   }
   return diff !== undefined;

@@ -1,13 +1,13 @@
 import { isRecord } from "../text/isRecord.js";
 import { digest } from "../text/hash.js";
 
-/** The protocol asks for 128. */
+/** MCP recommends at most 128. */
 const MAX_NAME_CHARS = 1_000;
 
 /** A JSON Schema as a server sends it. Untrusted. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Hints a server gives about a tool. Not proof of anything. */
+/** A server's hints about a tool; no proof of anything. */
 export interface ToolAnnotations {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
@@ -16,12 +16,12 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** A tool as its server lists it, mended where it was malformed. */
+/** A tool as its server lists it, mended where malformed. */
 export interface RawTool {
   readonly name: string;
   readonly title: string | undefined;
   readonly description: string;
-  /** The server's original schema; `type: "object"` is added when it was missing. */
+  /** The server's schema; `type: "object"` replaces a missing or other type. */
   readonly inputSchema: JsonSchema;
   readonly outputSchema: JsonSchema | undefined;
   readonly annotations: ToolAnnotations | undefined;
@@ -30,27 +30,23 @@ export interface RawTool {
 /** One tool in the catalog. */
 export interface ToolEntry extends RawTool {
   readonly serverName: string;
-  /** The server's own name of the tool. */
   readonly toolName: string;
   /** The name the model sees. */
   readonly boundName: string;
-  /** Digest of server, name, text and schema: another one means another tool. */
+  /** Digest of server, name, texts and schema; another digest means another tool. */
   readonly hash: string;
-  /** Characters of the definition as a provider gets it, about. */
+  /** Approximate size of the definition that a provider gets. */
   readonly definitionChars: number;
 }
 
-/** A tool that was read, mended or given up. `problem` says what was wrong. */
+/** A tool as read from a tool list, with the problem of a malformed one. */
 export type ToolReading =
   | { readonly kind: "ok"; readonly tool: RawTool }
   | { readonly kind: "mended"; readonly tool: RawTool; readonly problem: string }
   | { readonly kind: "dropped"; readonly problem: string };
 
 /**
- * Reads one element of a `tools/list` result, however malformed.
- *
- * Never throws. A tool without a usable name is dropped; everything else can be mended.
- *
+ * Reads one element of a `tools/list` result, however malformed. Never throws; drops only a tool without a usable name.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool
  */
 export function readTool(value: unknown): ToolReading {

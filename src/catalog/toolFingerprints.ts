@@ -1,7 +1,7 @@
 import stringify from "safe-stable-stringify";
 
 import type { SecuritySettings } from "../config/securityOptions.js";
-import type { KeptStore } from "../config/store.js";
+import type { Store } from "../connect/stores.js";
 import { messageOf } from "../errors.js";
 import type { HubEvents } from "../events.js";
 import { rejectAfter } from "../text/abort.js";
@@ -10,32 +10,30 @@ import { digest } from "../text/hash.js";
 import { isRecord } from "../text/isRecord.js";
 import type { RawTool } from "./toolEntry.js";
 
-/** A part of a tool that a model or a policy goes by. */
+/** A part of a tool that a model or a policy uses. */
 export type ToolField = "title" | "description" | "arguments" | "annotations";
 
-/** The parts of a tool as text, each cut to 8,000 characters. Untrusted. */
+/** Parts of a tool as text, each cut to 8,000 characters. Untrusted. */
 export type ToolTexts = Readonly<Record<ToolField, string>>;
 
 /** A tool that changed since it was first seen. */
 export interface ToolChange {
   readonly serverName: string;
-  /** The server's own name of the tool. */
   readonly toolName: string;
-  /** The parts that changed. */
   readonly fields: readonly ToolField[];
-  /** The tool as it was first seen; empty texts when that could not be read. */
+  /** As first seen; empty texts when that could not be read. */
   readonly before: ToolTexts;
   readonly after: ToolTexts;
 }
 
-/** The fingerprint of a tool, as it is kept. JSON. */
+/** Fingerprint of a tool, kept as JSON. */
 interface Fingerprint {
-  /** Of all of it, cut or not. */
+  /** Of the whole texts, before they are cut. */
   readonly digest: string;
   readonly texts: ToolTexts;
 }
 
-/** A change that nobody has accepted. `before` is `undefined` when the first fingerprint could not be read. */
+/** A change that nobody accepted; `before` is `undefined` when the first fingerprint could not be read. */
 interface Pending {
   readonly serverName: string;
   readonly toolName: string;
@@ -43,48 +41,53 @@ interface Pending {
   readonly now: Fingerprint;
 }
 
+/** A fingerprint to be kept, in place of the one with the digest `before`. */
+interface Write {
+  readonly toolName: string;
+  readonly before: string | undefined;
+  readonly now: Fingerprint;
+}
+
 const FIELDS: readonly ToolField[] = ["title", "description", "arguments", "annotations"];
 const NOTHING: ToolTexts = { title: "", description: "", arguments: "", annotations: "" };
 const MAX_PART_CHARS = 8_000;
 const STORE_WAIT_MS = 2_000;
-/* Fingerprints of tools that a server does not list any more: they may come back as something else. */
+/** At most this many fingerprints of unlisted tools are kept; these tools may come back changed. */
 const MAX_FORMER = 1_000;
 
 /**
- * Compares tools with what they were when first seen, in this process or, with a store, in any.
- *
- * A server that was trusted once can put other words under a known name later. While the store cannot be read, all tools
- * count as changed where that is asked or denied, and nothing is written over what is kept.
+ * Compares tools with what they were when first seen, in this process or, with a store, in any; a trusted server may change them.
+ * While the store cannot be read, all tools count as changed for `"ask"` and `"deny"`, and nothing in it is overwritten.
  */
 export class ToolFingerprints {
   readonly #onChange: "note" | "ask" | "deny";
-  readonly #store: KeptStore | undefined;
+  readonly #store: Store | undefined;
   readonly #events: HubEvents;
   readonly #servers = new Map<string, Map<string, Fingerprint>>();
-  /** Servers whose fingerprints were read, or need not be. */
+  /** Servers whose fingerprints are loaded, or need no loading. */
   readonly #read = new Set<string>();
   readonly #loading = new Map<string, Promise<void>>();
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Set<Promise<void>>();
   #version = 0;
 
-  constructor({ onChange }: SecuritySettings["toolFingerprints"], store: KeptStore | undefined, events: HubEvents) {
+  constructor({ onChange }: SecuritySettings["toolFingerprints"], store: Store | undefined, events: HubEvents) {
     this.#onChange = onChange;
     this.#store = store;
     this.#events = events;
   }
 
-  /** Counts the changes that may change decisions. */
+  /** Grows when decisions may change. */
   get version(): number {
     return this.#version;
   }
 
-  /** Whether fingerprints are kept; otherwise one tool list is compared with the next. */
+  /** True when fingerprints are kept; otherwise each tool list is compared with the last. */
   get isKeeping(): boolean {
     return this.#store !== undefined || this.#onChange !== "note";
   }
 
-  /** Emits `toolChanged` for tools that changed from one list to the next, where no fingerprints are kept. */
+  /** Emits `toolChanged` for tools that changed between two tool lists, where no fingerprints are kept. */
   compare(serverName: string, before: readonly RawTool[], after: readonly RawTool[], changed: readonly string[]): void {
     if (this.isKeeping || changed.length === 0 || !this.#events.has("toolChanged")) return;
     const old = new Map(before.map((tool) => [tool.name, tool]));
@@ -96,7 +99,7 @@ export class ToolFingerprints {
     }
   }
 
-  /** Reads the fingerprints of a server, before its tools are listed; again when that failed. Never rejects. */
+  /** Loads a server's fingerprints before its tools are listed; tries again after a failure. Never rejects. */
   load(serverName: string): Promise<void> {
     if (this.#read.has(serverName)) return Promise.resolve();
     const loading = this.#loading.get(serverName) ?? this.#load(serverName).finally(() => this.#loading.delete(serverName));
@@ -104,40 +107,33 @@ export class ToolFingerprints {
     return loading;
   }
 
-  /**
-   * Compares the tools of a list with their fingerprints. Of tools of one name the first counts.
-   *
-   * @returns The tools that may be offered.
-   */
+  /** Compares a tool list with the fingerprints. Of tools with one name the first counts. @returns The tools to offer. */
   check(serverName: string, tools: readonly RawTool[]): readonly RawTool[] {
     if (!this.isKeeping) return tools;
     const known = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
     this.#servers.set(serverName, known);
     const offered = new Map<string, boolean>();
-    let isNew = false;
+    const writes: Write[] = [];
     for (const tool of tools) {
-      // A second tool of a name never takes the place of one that is withheld.
+      // A second tool of a name never replaces a withheld one.
       if (offered.has(tool.name)) continue;
       const now = fingerprintOf(tool);
       const verdict = now === undefined ? "withheld" : this.#compare(serverName, tool.name, known.get(tool.name), now);
       offered.set(tool.name, verdict !== "withheld");
       if (verdict !== "new") continue;
+      writes.push({ toolName: tool.name, before: known.get(tool.name)?.digest, now: now! });
       known.set(tool.name, now!);
-      isNew = true;
     }
-    if (isNew) {
-      prune(known, offered);
-      this.#save(serverName);
-    }
+    prune(known, offered);
+    if (writes.length > 0) this.#save(serverName, writes);
     return tools.filter(({ name }) => offered.get(name) === true);
   }
 
-  /** True for a changed tool that nobody has accepted. */
   isChanged(serverName: string, toolName: string): boolean {
     return this.#pending.size > 0 && this.#pending.has(keyOf(serverName, toolName));
   }
 
-  /** The changed tools that nobody has accepted. */
+  /** Changed tools that nobody accepted. */
   changes(): ToolChange[] {
     return [...this.#pending.values()].map(changeOf);
   }
@@ -148,20 +144,22 @@ export class ToolFingerprints {
       ([, pending]) => pending.serverName === serverName && (toolNames === undefined || toolNames.includes(pending.toolName)),
     );
     if (accepted.length === 0) return;
-    for (const [key, { toolName, now }] of accepted) {
+    const writes: Write[] = [];
+    for (const [key, { toolName, before, now }] of accepted) {
       this.#servers.get(serverName)!.set(toolName, now);
       this.#pending.delete(key);
+      writes.push({ toolName, before: before?.digest, now });
     }
     this.#version += 1;
-    this.#save(serverName);
+    this.#save(serverName, writes);
   }
 
-  /** Waits until everything is kept. Never rejects. */
+  /** Waits for pending writes. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
   }
 
-  /** `"new"`: its fingerprint is to be kept. */
+  /** Compares a tool with its fingerprint; `"new"`: its fingerprint has to be kept. */
   #compare(
     serverName: string,
     toolName: string,
@@ -185,7 +183,7 @@ export class ToolFingerprints {
 
   async #load(serverName: string): Promise<void> {
     try {
-      const stored = this.#store?.mget([storeKey(serverName)]) ?? Promise.resolve([undefined]);
+      const stored = this.#store?.get([storeKey(serverName)]) ?? Promise.resolve([undefined]);
       const [kept] = await rejectAfter(stored, STORE_WAIT_MS, "toolFingerprints.store");
       if (this.#store !== undefined) this.#servers.set(serverName, readFingerprints(kept));
       this.#read.add(serverName);
@@ -194,13 +192,22 @@ export class ToolFingerprints {
     }
   }
 
-  #save(serverName: string): void {
+  /** Keeps new fingerprints. A tool that another process has written since stays as that process wrote it. */
+  #save(serverName: string, writes: readonly Write[]): void {
     const store = this.#store;
     if (store === undefined || !this.#read.has(serverName)) return;
-    const entry: [string, unknown] = [storeKey(serverName), { v: 1, tools: [...this.#servers.get(serverName)!] }];
-    const writing = Promise.resolve()
-      .then(() => store.mset([entry]))
+    const merged = (stored: unknown): unknown => {
+      const known = readFingerprints(stored);
+      for (const { toolName, before, now } of writes) {
+        if (known.get(toolName)?.digest === before) known.set(toolName, now);
+      }
+      prune(known, this.#servers.get(serverName)!);
+      return { v: 1, tools: [...known] };
+    };
+    const writing = store
+      .update(storeKey(serverName), merged)
       .catch((error: unknown) => this.#warn(error))
+      .then(() => undefined)
       .finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
   }
@@ -210,7 +217,7 @@ export class ToolFingerprints {
   }
 }
 
-/** The fingerprint of a tool; `undefined` for one that is too deep to be written, and cannot be told from another. */
+/** The fingerprint of a tool; `undefined` for one nested too deeply, which cannot be told from another. */
 function fingerprintOf(tool: RawTool | undefined): Fingerprint | undefined {
   if (tool === undefined) return undefined;
   const { title = "", description, inputSchema, annotations } = tool;
@@ -222,12 +229,12 @@ function fingerprintOf(tool: RawTool | undefined): Fingerprint | undefined {
   }
 }
 
-/** Whatever the order of keys. @throws for what is too deep to be written. */
+/** JSON with sorted keys. @throws for a value nested too deeply. */
 function json(value: unknown): string {
   return value === undefined ? "" : (stringify(value) ?? "");
 }
 
-/** The head of a text; a part of a long one would keep all of it in memory. */
+/** The first 8,000 characters, copied: a slice would keep the whole text in memory. */
 function detached(text: string): string {
   return text.length <= MAX_PART_CHARS ? text : Buffer.from(cut(text, MAX_PART_CHARS), "utf16le").toString("utf16le");
 }
@@ -236,7 +243,7 @@ function mapTexts(textOf: (field: ToolField) => string): ToolTexts {
   return Object.fromEntries(FIELDS.map((field) => [field, textOf(field)])) as ToolTexts;
 }
 
-/** Forgets unlisted tools when they are many, the newest first: a flood of names drives out itself. */
+/** Drops unlisted tools beyond 1,000, the newest first, so that a flood of names drives out only itself. */
 function prune(known: Map<string, Fingerprint>, listed: ReadonlyMap<string, unknown>): void {
   let tooMany = known.size - listed.size - MAX_FORMER;
   for (const toolName of [...known.keys()].reverse()) {
@@ -261,11 +268,12 @@ function storeKey(serverName: string): string {
   return `mcp-tool-fingerprints:${serverName}`;
 }
 
-/** Reads stored fingerprints, which may be of another version or by another hand. */
+/** Reads stored fingerprints. @throws for those of another version: nothing is written over them. */
 function readFingerprints(stored: unknown): Map<string, Fingerprint> {
-  const tools: unknown = isRecord(stored) && stored["v"] === 1 ? stored["tools"] : undefined;
   const known = new Map<string, Fingerprint>();
-  for (const entry of Array.isArray(tools) ? (tools as unknown[]) : []) {
+  if (stored === undefined || stored === null) return known;
+  if (!isRecord(stored) || stored["v"] !== 1) throw new Error("it holds fingerprints of another version");
+  for (const entry of Array.isArray(stored["tools"]) ? (stored["tools"] as unknown[]) : []) {
     const [toolName, kept] = Array.isArray(entry) ? (entry as unknown[]) : [];
     if (typeof toolName !== "string" || !isRecord(kept) || typeof kept["digest"] !== "string") continue;
     const texts = isRecord(kept["texts"]) ? kept["texts"] : {};

@@ -16,12 +16,12 @@ export interface McpAgentOptions {
   /** Globs on raw or bound tool names this agent may use. @default all */
   readonly tools?: string[] | undefined;
   /**
-   * How deferred tools reach the model. `"promote"`: tools that a search found are bound. `"execute"`: the bound tools never
-   * change; found tools are run by `execute_mcp_tool`. `"provider"`: they are sent with `defer_loading` and the provider's own
-   * search, for ChatAnthropic and ChatOpenAI with the Responses API; `"promote"` for other models. @default "promote"
+   * How deferred tools reach the model. `"promote"`: found tools are bound. `"execute"`: the bound tools never change;
+   * `execute_mcp_tool` runs found ones. `"provider"`: tools are sent with `defer_loading` and the provider's own search, for
+   * ChatAnthropic and ChatOpenAI with the Responses API; `"promote"` for other models. @default "promote"
    */
   readonly strategy?: Strategy | undefined;
-  /** Tools sent with `defer_loading` at most; the rest is found by `search_mcp_tools`. Strategy `"provider"` alone. @default 1_000 */
+  /** Tools sent with `defer_loading` at most; `search_mcp_tools` finds the rest. Strategy `"provider"` only. @default 1_000 */
   readonly maxProviderTools?: number | undefined;
   /** `false`: no listing in the system prompt. @default true */
   readonly listing?: boolean | undefined;
@@ -29,15 +29,15 @@ export interface McpAgentOptions {
   readonly search?: boolean | undefined;
   /** `false`: no `mcp_resources_list` and `mcp_resources_read`. @default true */
   readonly resourceTools?: boolean | undefined;
-  /** Whether `@server:uri` in the newest human message attaches that resource: `false` for never, or a function that decides by the message. @default true */
+  /** Attaches the resource of each `@server:uri` in the newest human message; `false` for never, or a function that decides by the message. @default true */
   readonly mentions?: boolean | ((message: HumanMessage) => boolean) | undefined;
-  /** Where the text of mentioned resources stands: `"system"`, at the end of the system message; `"message"`, beside the message that names them. Images always stand beside the message. @default "system" */
+  /** Where the text of mentioned resources goes: `"system"`, the end of the system message; `"message"`, beside the message that names them, as images always are. @default "system" */
   readonly placement?: "system" | "message" | undefined;
   /** `false`: `/mcp__server__prompt` is ordinary text. @default true */
   readonly commands?: boolean | undefined;
-  /** What `/mcp` in a human message can do. `"thread"`: show servers, enable and disable them for the thread. `"all"`: also reconnect them, which concerns every thread, and show error texts. `"off"`: it is ordinary text. @default "thread" */
+  /** Scope of `/mcp` in a human message. `"thread"`: shows servers, enables and disables them for the thread. `"all"`: also reconnects them for every thread and shows error texts. `"off"`: it is ordinary text. @default "thread" */
   readonly chatCommands?: "off" | "thread" | "all" | undefined;
-  /** Asks a person where the run cannot be interrupted for want of a checkpointer. @default calls that have to be asked are refused */
+  /** Asks a person where the run cannot be interrupted because it has no checkpointer. @default such calls are refused */
   readonly onAsk?: OnAsk | undefined;
   /** Time limits of this agent, in milliseconds. @default those of the hub */
   readonly timeouts?: AgentTimeoutOptions | undefined;
@@ -64,12 +64,7 @@ export const agentOptionsSchema = z.strictObject({
   ...agentBudgetShape,
 });
 
-/**
- * Checks the options of an agent.
- *
- * @param subject - Begins the message of an error.
- * @throws {McpConfigError} for unknown or wrong options.
- */
+/** Checks the options of an agent. @param subject - Begins the error message. @throws {McpConfigError} for wrong options. */
 export function parseAgentOptions(options: McpAgentOptions, subject: string): z.output<typeof agentOptionsSchema> {
   return parseOptions(agentOptionsSchema, options, subject);
 }

@@ -2,30 +2,29 @@ import * as z from "zod";
 
 import type { McpRunContext, ToolClass } from "./policyOptions.js";
 
-/** One call that waits for a person, in the shape of LangChain's human-in-the-loop requests with what MCP adds. */
+/** One call that waits for a person: LangChain's human-in-the-loop request with MCP's additions. */
 export interface ActionRequest {
-  /** The bound name of the tool; the permission for anything else than a call. */
+  /** The bound name of the tool; for other operations the permission. */
   readonly name: string;
   /** Exactly what would be sent. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** For a person to read. The server's words do not appear in it. */
+  /** Text for a person; it contains no text of the server. */
   readonly description: string;
-  /** Id of the tool call; an answer may name it. */
+  /** Id of the tool call; a decision may name it. */
   readonly callId: string;
-  /** `"start"`: the program of a stdio server would be started for the first time; see the option `consent`. */
+  /** `"start"`: a stdio server's program would start for the first time; see the option `consent`. */
   readonly operation: "call" | "invoke" | "read" | "list" | "start";
   readonly serverName: string;
-  /** The server's own name of the tool; of a call only. */
+  /** The raw tool name; calls only. */
   readonly toolName?: string;
-  /** Tool, prompt, URI or command, as the policy function gets it. */
+  /** Tool, prompt, URI or command, as policy functions get it. */
   readonly target: string;
-  /** What the tool does, by the configuration or by hints that are trusted. */
+  /** Effect of the tool, by the configuration or by trusted hints. */
   readonly class: ToolClass;
-  /** Why a person is asked. */
   readonly reason: string;
 }
 
-/** What a person is asked: the value of the interrupt, and what `onAsk` gets. All calls of one step together. */
+/** Value of the interrupt and argument of `onAsk`: all calls of one step that wait for a person. */
 export interface AskRequest {
   readonly actionRequests: readonly ActionRequest[];
   readonly reviewConfigs: readonly {
@@ -35,36 +34,36 @@ export interface AskRequest {
 }
 
 interface AnswerBase {
-  /** The tool call this answers. Given in all answers or in none; then they are in the order of the requests. */
+  /** The tool call this answers; given in all decisions or in none, which are then in the order of the requests. */
   readonly callId?: string;
   /** Who answered, for `policy` events. */
   readonly answeredBy?: string;
 }
 
-/** A person's answer to one request. */
+/** A person's decision about one request. */
 export type AskDecision =
   | (AnswerBase & { readonly type: "approve" })
   | (AnswerBase & {
       readonly type: "edit";
-      /** The arguments to run with. The name cannot be changed. */
+      /** The arguments to run with; the name cannot change. */
       readonly editedAction: { readonly name?: string; readonly args: Readonly<Record<string, unknown>> };
     })
   | (AnswerBase & {
       readonly type: "reject";
-      /** For the model. */
+      /** Shown to the model. */
       readonly message?: string;
     });
 
-/** What a person answers: `new Command({ resume: { decisions } })`, or what `onAsk` returns. */
+/** A person's answer: `new Command({ resume: { decisions } })`, or the result of `onAsk`. */
 export interface AskResponse {
   readonly decisions: readonly AskDecision[];
 }
 
-/** Asks a person where the run cannot be interrupted. May take its time; a throw or no answer refuses the calls. */
+/** Asks a person where the run cannot be interrupted. It may take its time; a throw or no answer refuses the calls. */
 export type OnAsk = (
   request: AskRequest,
   info: { readonly context: McpRunContext; readonly signal: AbortSignal | undefined },
 ) => AskResponse | Promise<AskResponse>;
 
-/** Option `onAsk`. */
+/** Checks the option `onAsk`. */
 export const onAskSchema = z.custom<OnAsk>((value) => typeof value === "function", "a function");

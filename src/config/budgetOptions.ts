@@ -6,17 +6,17 @@ export interface TimeoutOptions extends AgentTimeoutOptions {
   readonly connectTimeoutMs?: number | undefined;
   /** One request that is not a tool call: a page of a list, a prompt, a resource. @default 60_000 */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long a tool call may stay silent; each progress notification starts the time again. @default 60_000 */
+  /** How long a tool call may stay silent; each progress notification restarts the time. @default 60_000 */
   readonly toolTimeoutMs?: number | undefined;
-  /** When a tool call ends whatever progress it reports. @default 600_000 */
+  /** Longest time of a tool call, whatever progress it reports. @default 600_000 */
   readonly maxToolTimeoutMs?: number | undefined;
-  /** How long `close()` takes at most. @default 5_000 */
+  /** Longest time that `close()` takes. @default 5_000 */
   readonly closeTimeoutMs?: number | undefined;
-  /** When a failed server is tried again while the hub is in use. @default 60_000 */
+  /** Wait before a failed server is tried again while the hub is in use. @default 60_000 */
   readonly retryFailedAfterMs?: number | undefined;
-  /** How long an open circuit breaker refuses requests; then one may try. @default 300_000 */
+  /** How long an open circuit breaker refuses requests before it lets one try. @default 300_000 */
   readonly breakerOpenMs?: number | undefined;
-  /** How old the tool list of a server may become that does not announce changes. @default 300_000 */
+  /** Oldest tool list in use of a server that does not announce changes. @default 300_000 */
   readonly toolListTtlMs?: number | undefined;
 }
 
@@ -26,11 +26,11 @@ export interface AgentTimeoutOptions {
   readonly startupDeadlineMs?: number | undefined;
   /** How long `search_mcp_tools` waits for servers that are still connecting. 0 to 60,000. @default 5_000 */
   readonly searchWaitMs?: number | undefined;
-  /** How long reading the mentioned resources of one message takes at most. 0 to 600,000. @default 10_000 */
+  /** Longest time to read the mentioned resources of one message. 0 to 600,000. @default 10_000 */
   readonly mentionDeadlineMs?: number | undefined;
 }
 
-/** Sizes, in UTF-16 characters, and counts of a hub: whole numbers of at least 1 unless it says otherwise. */
+/** Sizes, in UTF-16 characters, and counts of a hub: whole numbers of at least 1 unless stated. */
 export interface LimitOptions extends AgentLimitOptions {
   /** Characters of one result that reach the model. @default 100_000 */
   readonly maxResultChars?: number | undefined;
@@ -48,7 +48,7 @@ export interface LimitOptions extends AgentLimitOptions {
 export interface AgentLimitOptions {
   /** Characters of the listing in the system prompt, tags and newlines included. At least 300. @default 2_000 */
   readonly listingBudgetChars?: number | undefined;
-  /** While all visible tool definitions stay under this, servers without `defer` are always loaded. 0 always defers. @default 10_000 */
+  /** Servers without `defer` are always loaded while all visible definitions stay under this. 0 always defers. @default 10_000 */
   readonly autoDeferChars?: number | undefined;
   /** Promoted tools bound at the same time; the least recently used leave first. @default 40 */
   readonly maxPromoted?: number | undefined;
@@ -119,7 +119,7 @@ export const hubBudgetShape = {
     .optional(),
 };
 
-/** An object without the keys that are `undefined`, which mean that they were left out. */
+/** The options without keys that are `undefined`, which count as left out. */
 export function given<Value extends object>(
   options: Value | undefined,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {

@@ -7,7 +7,7 @@ import { securitySchema, wrapSecuritySchema, type SecurityOptions, type WrapSecu
 import { serverEntrySchema, wrappedServerSchema, type McpServerEntry, type WrappedServerEntry } from "./serverOptions.js";
 import { keptStoreSchema, type KeptStore } from "./store.js";
 
-/** A tool that a search found. Texts are untrusted. */
+/** A tool that a search found. Its texts are untrusted. */
 export interface RerankCandidate {
   /** The bound name. */
   readonly name: string;
@@ -16,42 +16,42 @@ export interface RerankCandidate {
   readonly description: string;
 }
 
-/** Gives the bound names of candidates in the order that is wanted. */
+/** Returns the bound names of candidates in the wanted order; may leave some out. */
 export type Rerank = (query: string, candidates: readonly RerankCandidate[]) => readonly string[] | Promise<readonly string[]>;
 
 /** How tools are searched. */
 export interface SearchOptions {
-  /** Searches by meaning as well. Vectors are made in the background; until then, and when that fails, words alone decide. */
+  /** Searches by meaning as well. Until vectors are made in the background, and when that fails, words alone decide. */
   readonly embeddings?: EmbeddingsInterface | undefined;
-  /** Puts the tools that a search found in an order of its own; may leave some out. */
+  /** Reorders the tools that a search found; may leave some out. */
   readonly rerank?: Rerank | undefined;
 }
 
-/** Where results that are too large for the artifact are kept: a LangChain store, or anything with its `mset`. */
+/** Keeps results that are too large for the artifact: a LangChain store, or anything with its `mset`. */
 export interface ResultStore {
   mset(entries: [string, unknown][]): Promise<void>;
 }
 
-/** Where last known catalogs are kept. */
+/** Keeps last known catalogs: a LangChain store, or anything with its `mget` and `mset`. */
 export type SnapshotStore = KeptStore;
 
-/** Options that a hub of its own servers and a hub of a wrapped client share. */
+/** Options of every hub, with its own servers or with a wrapped client. */
 export interface SharedHubOptions {
   /** Who may do what: rules `{ deny, ask, allow, default, decide, audit }`, or a function that decides. @default everything is allowed */
   readonly policy?: PolicyOptions | undefined;
-  /** Tier of every server that has none of its own. @default "open" */
+  /** Tier of servers that set none. @default "open" */
   readonly tier?: PolicyTier | undefined;
-  /** `"background"`: servers are opened at `connect()` or first use. `"eager"`: the first model call waits for all. `"lazy"`: a server is opened when a search or a call needs it. @default "background" */
+  /** `"background"`: servers connect at `connect()` or first use. `"eager"`: the first model call waits for all. `"lazy"`: a server connects when a search or a call needs it. @default "background" */
   readonly startup?: "background" | "eager" | "lazy" | undefined;
-  /** `defer` of every server that has none of its own. @default decided by `limits.autoDeferChars` */
+  /** `defer` of servers that set none. @default decided by `limits.autoDeferChars` */
   readonly defer?: boolean | undefined;
-  /** Globs on raw tool names of any server that are bound in every model call. @default none */
+  /** Globs on raw tool names of any server; matching tools are bound in every model call. @default none */
   readonly alwaysLoad?: string[] | undefined;
-  /** How bound names are made: `"mcp"`: `mcp__<server>__<tool>`; `"bare"`: the raw name; or a function. Always made legal and unique. @default "mcp" */
+  /** How bound names are made: `"mcp"` (`mcp__<server>__<tool>`), `"bare"` (the raw name) or a function; always made legal and unique. @default "mcp" */
   readonly names?: "mcp" | "bare" | ((serverName: string, toolName: string) => string) | undefined;
-  /** Whether results stand in `<mcp_response …>`, which marks them as untrusted. @default true */
+  /** Wraps results in `<mcp_response …>`, which marks them as untrusted. @default true */
   readonly envelope?: boolean | undefined;
-  /** `"silent"`: warnings that nobody listens to are not written to the console. @default "console" */
+  /** `"silent"`: warnings without a listener are not written to the console. @default "console" */
   readonly warnings?: "console" | "silent" | undefined;
   /** Time limits, in milliseconds. */
   readonly timeouts?: TimeoutOptions | undefined;
@@ -59,35 +59,35 @@ export interface SharedHubOptions {
   readonly limits?: LimitOptions | undefined;
   /** How tools are searched. @default by words alone */
   readonly search?: SearchOptions | undefined;
-  /** Where the catalogs of servers are kept from one process to the next: a LangChain store (`mget`, `mset`), or the path of a file. A server that is not opened yet is then listed as it was last known. @default none */
+  /** Keeps catalogs from one process to the next, so that a server is listed before it connects: a LangChain store (`mget`, `mset`) or the path of a file. @default none */
   readonly snapshotStore?: SnapshotStore | string | undefined;
   /** A LangChain store (`mset`) that gets results over `limits.maxArtifactChars` whole. @default none, they are lost */
   readonly resultStore?: ResultStore | undefined;
-  /** Called inside the gate with a copy of the arguments; `{ args }` replaces them, `{ headers }` are sent with this call. The adapter's hook. */
+  /** Called before a tool call that is not denied, with a copy of the arguments; `{ args }` replaces them and is decided again, `{ headers }` are sent with this call. The adapter's hook. */
   readonly beforeToolCall?: ((...values: never[]) => unknown) | undefined;
-  /** Called inside the gate with the result; a text, `[content, artifact]`, a `ToolMessage` or `{ result }` replaces the text. The adapter's hook. */
+  /** Called with the result of a tool call; a text, `[content, artifact]`, a `ToolMessage` or `{ result }` replaces the text. The adapter's hook. */
   readonly afterToolCall?: ((...values: never[]) => unknown) | undefined;
 }
 
-/** Options of `McpHub.wrap(client, options)`: all of the hub but how servers are reached. */
+/** Options of `McpHub.wrap(client, options)`: those of a hub except how to reach servers. */
 export interface McpWrapOptions extends SharedHubOptions {
   /** Settings by server name. */
   readonly servers?: Record<string, WrappedServerEntry> | undefined;
-  /** Which URLs are warned about, and what happens with tools that change. */
+  /** Which URLs are warned about, and how changed tools are handled. */
   readonly security?: WrapSecurityOptions | undefined;
 }
 
-/** Options of `MultiServerMCPClient` that keep their meaning here; `docs/migrating.md` has a line for each. */
+/** Options of `MultiServerMCPClient` that keep their meaning here; `docs/migrating.md` explains each. */
 export interface AdapterOptions {
   /** The adapter's name for `timeouts.toolTimeoutMs`. */
   readonly defaultToolTimeout?: number | undefined;
-  /** `"throw"`: `connect()` throws when a server fails. A function is told of each failure. @default "ignore" */
+  /** `"throw"`: `connect()` throws when a server fails. A function gets each failure. @default "ignore" */
   readonly onConnectionError?: "throw" | "ignore" | ((failure: { serverName: string; error: unknown }) => void) | undefined;
   /** Called with log messages of servers; also event `log`. */
   readonly onMessage?: ((...values: never[]) => unknown) | undefined;
   /** Called with progress of tool calls; also event `progress`. */
   readonly onProgress?: ((...values: never[]) => unknown) | undefined;
-  /** Called at `notifications/initialized` of a server. */
+  /** Called when `notifications/initialized` arrives from a server. */
   readonly onInitialized?: ((...values: never[]) => unknown) | undefined;
   /** Called when a server cancels a request. */
   readonly onCancelled?: ((...values: never[]) => unknown) | undefined;
@@ -99,7 +99,7 @@ export interface AdapterOptions {
   readonly onResourcesUpdated?: ((...values: never[]) => unknown) | undefined;
   /** Called when a server says that roots changed. */
   readonly onRootsListChanged?: ((...values: never[]) => unknown) | undefined;
-  /** Called when a server's tools changed; event `catalog` follows when they are listed again. */
+  /** Called when a server's tools changed; event `catalog` follows with the new tool list. */
   readonly onToolsListChanged?: ((...values: never[]) => unknown) | undefined;
   /** Accepted without effect, with a warning: a tool that cannot be loaded is left out, the others stay. */
   readonly throwOnLoadError?: boolean | undefined;
@@ -111,15 +111,11 @@ export interface AdapterOptions {
   readonly useStandardContentBlocks?: boolean | undefined;
 }
 
-/**
- * Options of `new McpHub(options)`: a superset of those of `MultiServerMCPClient`.
- *
- * A setting of one server wins over the same setting of the hub.
- */
+/** Options of `new McpHub(options)`: a superset of those of `MultiServerMCPClient`. A server's setting wins over the hub's. */
 export interface McpHubOptions extends SharedHubOptions, AdapterOptions {
   /** The servers by name. At least one. */
   readonly mcpServers: Record<string, McpServerEntry>;
-  /** Which programs and URLs are trusted, where secrets come from, what happens with tools that change. */
+  /** Which programs and URLs are trusted, where secrets come from, and how changed tools are handled. */
   readonly security?: SecurityOptions | undefined;
 }
 

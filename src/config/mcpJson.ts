@@ -7,19 +7,17 @@ import { McpConfigError } from "../errors.js";
 import type { McpHubOptions } from "./hubOptions.js";
 import type { McpServerEntry } from "./serverOptions.js";
 
-/** Keys that other hosts write beside or inside server entries and that mean nothing here. */
+/** Keys that other hosts write into files and entries and that mean nothing here. */
 const FOREIGN_FILE_KEYS = new Set(["$schema", "inputs"]);
 const FOREIGN_ENTRY_KEYS = new Set(["name", "disabled", "autoApprove", "alwaysAllow", "gallery", "version", "$schema"]);
 
 /**
- * Reads an `mcp.json` file as desktop hosts and editors write it.
- *
- * Understood shapes: `{ "mcpServers": … }`, `{ "servers": … }`, `{ "mcp": { "servers": … } }` and the bare record, each
- * with servers keyed by name or as an array of entries with a `name`. Comments and trailing commas are allowed.
- * `disabled: true` becomes `enabled: false`. `${NAME}` stays as it is until a server is opened.
- *
- * @returns Options for `new McpHub(…)`: the servers, and whatever other hub options the file holds.
- * @throws {McpConfigError} when the file cannot be read, is not JSON, or has none of the shapes.
+ * Reads an `mcp.json` file of a desktop host or an editor.
+ * The file has the form `{ mcpServers }`, `{ servers }`, `{ mcp: { servers } }` or a bare record, with servers by name or as an
+ * array of entries with a `name`; comments and trailing commas are allowed. `disabled: true` becomes `enabled: false`. `${NAME}`
+ * stays as it is until the server connects.
+ * @returns Options for `new McpHub(…)`: the servers and other hub options in the file.
+ * @throws {McpConfigError} when the file cannot be read, is not JSON, or has none of these forms.
  */
 export async function loadMcpConfig(path: string): Promise<McpHubOptions> {
   let text: string;
@@ -39,11 +37,7 @@ export async function loadMcpConfig(path: string): Promise<McpHubOptions> {
   return parseMcpConfig(content, path);
 }
 
-/**
- * The pure part of {@link loadMcpConfig}: the content of a file to hub options.
- *
- * @throws {McpConfigError} when the content has none of the known shapes.
- */
+/** Turns the content of a file into hub options. @throws {McpConfigError} when it has none of the known forms. */
 export function parseMcpConfig(content: unknown, path: string): McpHubOptions {
   if (!isRecord(content)) throw noServers(path);
   const { mcpServers, servers, mcp, ...rest } = content;

@@ -3,12 +3,7 @@ import type * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import { nearest } from "../text/nearest.js";
 
-/**
- * Checks an options object against its schema.
- *
- * @param subject - What the message calls it, such as `McpHub options`.
- * @throws {McpConfigError} naming the option, what came, what is allowed and, for an unknown key, the nearest known one.
- */
+/** Checks an options object; errors begin with `subject`. @throws {McpConfigError} with the option, its value and a fix. */
 export function parseOptions<Schema extends z.ZodType>(schema: Schema, value: unknown, subject: string): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
@@ -31,7 +26,7 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown, schema: z.ZodType
   return `"${place}" is ${showAt(root, issue.path)}: ${issue.message}`;
 }
 
-/** Where a misplaced option belongs, or the known name that a misspelt one was probably meant to be. */
+/** Where a misplaced option belongs, or the known name nearest to a misspelt one. */
 function hintFor(key: string, path: readonly PropertyKey[], schema: z.ZodType): string {
   const places = optionPlaces(schema);
   const place = places.find((known) => known.split(".").at(-1) === key);
@@ -45,7 +40,7 @@ function hintFor(key: string, path: readonly PropertyKey[], schema: z.ZodType): 
   return far === undefined ? "" : `, did you mean "${places.find((known) => known.split(".").at(-1) === far)!}"?`;
 }
 
-/** Every option by its place: `startup`, `timeouts.connectTimeoutMs`, `mcpServers.<name>.command`. */
+/** Every option with its path: `startup`, `timeouts.connectTimeoutMs`, `mcpServers.<name>.command`. */
 function optionPlaces(schema: unknown): string[] {
   return Object.entries(shapeOf(unwrap(schema)) ?? {}).flatMap(([key, value]) => {
     const inner = unwrap(value) as { readonly valueType?: unknown };
@@ -55,7 +50,7 @@ function optionPlaces(schema: unknown): string[] {
   });
 }
 
-/** The schema at a path: follows objects and records. */
+/** The schema at a path through objects and records. */
 function at(schema: z.ZodType, path: readonly PropertyKey[]): unknown {
   let current: unknown = schema;
   for (const key of path) {
@@ -76,7 +71,7 @@ function unwrap(schema: unknown): unknown {
 
 function shapeOf(schema: unknown): Record<string, unknown> | undefined {
   const { shape, options } = (schema ?? {}) as { shape?: Record<string, unknown>; options?: readonly unknown[] };
-  // Of a union the branch that is an object.
+  // Of a union, the branch that is an object.
   return shape ?? (Array.isArray(options) ? options.map(shapeOf).find((branch) => branch !== undefined) : undefined);
 }
 
@@ -86,7 +81,7 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   return current;
 }
 
-/** What was written, but for what may be secret: of that only the kind. */
+/** The given value; only its type where it may be secret. */
 function showAt(root: unknown, path: readonly PropertyKey[]): string {
   const value = valueAt(root, path);
   const mayBeSecret = path.some((key) => ["env", "headers", "auth", "args", "url"].includes(String(key)));

@@ -1,85 +1,76 @@
 import * as z from "zod";
 
-/** What a policy says about an operation, the most restrictive last. */
+/** Decisions, the most restrictive last. */
 export const DECISIONS = ["allow", "ask", "deny"] as const;
 
-/** What a policy says about an operation: run it, ask a person first, or refuse it. */
+/** Decision of a policy: run the operation, ask a person first, or refuse it. */
 export type DecisionKind = (typeof DECISIONS)[number];
 
-/**
- * What a server's tools may do, by what they do:
- *
- * - `"open"`: everything is allowed;
- * - `"cautious"`: reading is allowed, anything else is asked;
- * - `"strict"`: everything is asked;
- * - `"readonly"`: reading is allowed, anything else is denied.
- */
+/** `"open"` allows all, `"cautious"` asks for all but reading, `"strict"` asks for all, `"readonly"` denies all but reading. */
 export type PolicyTier = (typeof TIERS)[number];
 
-/** Names of the tiers. */
+/** Every {@link PolicyTier}. */
 export const TIERS = ["open", "cautious", "strict", "readonly"] as const;
 
-/** What a tool does to the world: reads it, adds to it, or may destroy something. */
+/** Effect of a tool: it reads, adds, or may destroy something. */
 export type ToolClass = (typeof CLASSES)[number];
 
-/** Names of the classes. */
+/** Every {@link ToolClass}, the most harmful last. */
 export const CLASSES = ["read", "write", "destructive"] as const;
 
-/** Who an operation is for: `runtime.context` of a run, or the `context` given to a method of the hub. */
+/** Caller of an operation: `runtime.context` of a run, or the `context` given to a method of the hub. */
 export interface McpRunContext {
   /** Folder the person works in; compared with `workspaces` of servers. */
   readonly workspace?: unknown;
-  /** Names of what the person may use; compared with `scopes` of servers and overrides. */
+  /** Scopes of the person; compared with `scopes` of servers and overrides. */
   readonly scopes?: unknown;
-  /** Who it is. Handed to policy functions and events, unread. */
+  /** The person; passed unread to policy functions and events. */
   readonly user?: unknown;
   readonly [key: string]: unknown;
 }
 
-/** An operation as a policy function sees it. Names are raw names; texts of servers are untrusted. */
+/** An operation as policy functions get it, by raw names. Texts of servers are untrusted. */
 export interface PolicyRequest {
   readonly operation: "call" | "invoke" | "read" | "list";
   readonly serverName: string;
   /** Tool, prompt or URI; empty for `list`. */
   readonly target: string;
-  /** Exactly what would be sent. `undefined` when the question is only whether to show the tool. */
+  /** Exactly what would be sent; `undefined` when the question is whether to show the tool. */
   readonly arguments: unknown;
-  /** `mcp:call:<server>:<tool>` and so on, as rules name it. */
+  /** As rules name it, such as `mcp:call:<server>:<tool>`. */
   readonly permission: string;
   readonly class: ToolClass;
-  /** The server's own hints about the tool. Not proof of anything. */
+  /** The server's own hints about the tool; no proof of anything. */
   readonly annotations: Readonly<Record<string, unknown>> | undefined;
-  /** `metadata` of the server's configuration. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What a policy function answers: a decision, one with its reason, or nothing when it has no opinion. */
+/** Answer of a policy function: a decision, one with its reason, or nothing when it has no opinion. */
 export type PolicyAnswer = DecisionKind | { readonly decision: DecisionKind; readonly reason?: string } | undefined;
 
 /**
- * Decides about an operation. Answers at once: what it needs to know is loaded before the run and put into `context`.
- *
- * Never run over the catalog: it is asked at a call, and, with `arguments: undefined`, for tools that are about to be
- * shown; `"deny"` hides such a tool. When it throws or answers with anything else, the operation is denied.
+ * Decides about an operation, synchronously: load what it needs before the run and put it into `context`.
+ * Runs at a call and, with `arguments: undefined`, for tools about to be shown, where `"deny"` hides the tool. A throw or any
+ * other answer denies the operation.
  */
 export type PolicyFunction = (request: PolicyRequest, context: McpRunContext) => PolicyAnswer;
 
 const policyFunction = z.custom<PolicyFunction>((value) => typeof value === "function", "a function");
 const permissions = z.array(z.string().min(1));
 
-/** Rules of a policy. The order in a list does not matter: `deny` beats `ask` beats `allow`. */
+/** Rules of a policy. In any order, `deny` beats `ask` beats `allow`. */
 export interface PolicyRules {
-  /** Permissions that are refused. Beats `ask` and `allow`. */
+  /** Permissions to refuse; beats `ask` and `allow`. */
   readonly deny?: string[] | undefined;
-  /** Permissions a person is asked for. Beats `allow`. */
+  /** Permissions to ask a person for; beats `allow`. */
   readonly ask?: string[] | undefined;
-  /** Permissions that are granted where `default` is not `"allow"`. */
+  /** Permissions to grant where `default` is not `"allow"`. */
   readonly allow?: string[] | undefined;
   /** The decision when no rule matches. @default "allow" */
   readonly default?: DecisionKind | undefined;
-  /** Decides as well; the most restrictive decision wins. */
+  /** A function that decides as well; the most restrictive decision wins. */
   readonly decide?: PolicyFunction | undefined;
-  /** What `policy` events hold of arguments: a digest, or all. @default "digest" */
+  /** Arguments in `policy` events: their digest, or all of them. @default "digest" */
   readonly audit?: "digest" | "arguments" | undefined;
 }
 
@@ -92,41 +83,38 @@ const rulesSchema = z.strictObject({
   audit: z.enum(["digest", "arguments"]).optional(),
 });
 
-/** Option `policy`: rules, or a function that decides. */
+/** Checks {@link PolicyOptions}. */
 export const policySchema = z.union([rulesSchema, policyFunction]);
 
 /**
- * Rules of a hub: `{ deny, ask, allow, default, decide }`, or a function in place of all.
- *
- * Permissions are globs of four parts, `mcp:<kind>:<server>:<target>` with raw names, compared part by part:
- * `mcp:call:<server>:<tool>`, `mcp:invoke:<server>:<prompt>`, `mcp:read:<server>:<uri>`, `mcp:list:<server>`. The order
- * in a list does not matter: `deny` beats `ask` beats `allow`, and when nothing matches `default` holds. With tiers and
- * functions the most restrictive answer holds.
+ * Policy of a hub: rules, or a function in their place. The most restrictive decision of rules, tiers and functions wins.
+ * Permissions are globs on raw names, compared part by part: `mcp:call:<server>:<tool>`, `mcp:invoke:<server>:<prompt>`,
+ * `mcp:read:<server>:<uri>`, `mcp:list:<server>`.
  */
 export type PolicyOptions = PolicyRules | PolicyFunction;
 
 const tierOrDecision = z.enum([...TIERS, ...DECISIONS]);
 
-/** What holds for some tools of a server in place of its tier: a tier, a decision, or more than that. */
+/** Replaces a server's tier for some of its tools: a tier, a decision, or more than that. */
 export type ToolOverride =
   | PolicyTier
   | DecisionKind
   | {
       /** A tier or a decision in place of the server's `tier`. */
       readonly tier?: PolicyTier | DecisionKind | undefined;
-      /** What the tools do, whatever their annotations say. */
+      /** Class of the tools, whatever their annotations say. */
       readonly class?: ToolClass | undefined;
       /** The tools are invisible unless `context.scopes` holds all of these. */
       readonly scopes?: string[] | undefined;
     };
 
-/** Options of a server entry that say who may do what with it. */
+/** Options of a server entry about who may do what. */
 export interface ServerPolicyOptions {
-  /** What the server's tools may do: `"open"`, `"cautious"`, `"strict"` or `"readonly"`. @default that of the hub, else "open" */
+  /** Tier of the server's tools: `"open"`, `"cautious"`, `"strict"` or `"readonly"`. @default that of the hub, else "open" */
   readonly tier?: PolicyTier | undefined;
-  /** Exceptions by globs on raw tool names: a tier, a decision, or `{ tier, class, scopes }`. Only they loosen a tier. An exact name beats globs; of several globs the most restrictive holds. */
+  /** Exceptions by globs on raw tool names: a tier, a decision, or `{ tier, class, scopes }`. Only they loosen a tier. An exact name beats globs; of several globs the most restrictive wins. */
   readonly overrides?: Record<string, ToolOverride> | undefined;
-  /** Whether the server's own hints (`readOnlyHint`, `destructiveHint`) tell what its tools do. @default false */
+  /** Takes the class of tools from the server's own hints (`readOnlyHint`, `destructiveHint`). @default false */
   readonly trustAnnotations?: boolean | undefined;
   /** The server is invisible unless `context.scopes` holds all of these. @default none */
   readonly scopes?: string[] | undefined;
@@ -160,26 +148,25 @@ export const serverPolicyShape = {
   workspaces: namesSchema.optional(),
 };
 
-/** Who may do what with one server: complete settings. */
+/** Complete policy settings of one server. */
 export interface ServerPolicySettings {
   readonly tier: PolicyTier;
   readonly overrides: Readonly<Record<string, ToolOverride>>;
   readonly trustAnnotations: boolean;
-  /** All of these are needed. */
   readonly scopes: readonly string[];
-  /** One of these is needed, when there are any. */
+  /** The caller needs one of these; `undefined`: any workspace. */
   readonly workspaces: readonly string[] | undefined;
 }
 
 type PolicyInput = { readonly [Key in keyof typeof serverPolicyShape]?: z.output<(typeof serverPolicyShape)[Key]> };
 
-/** Completes what a server entry says with what the hub says. */
+/** Completes a server entry with the hub's tier and the defaults. */
 export function serverPolicySettings(entry: PolicyInput, hubTier: PolicyTier | undefined): ServerPolicySettings {
   const { tier = hubTier ?? "open", overrides = {}, trustAnnotations = false, scopes = [], workspaces } = entry;
   return { tier, overrides, trustAnnotations, scopes, workspaces };
 }
 
-/** True when anything was written that can ask or deny: only then do agents get the hook that asks. */
+/** True when an option can ask or deny: only then do agents get the hook that asks. */
 export function canAsk(
   hub: {
     readonly policy?: unknown;

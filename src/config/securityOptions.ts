@@ -9,59 +9,59 @@ import { McpConfigError } from "../errors.js";
 import { keptStoreSchema, type KeptStore } from "./store.js";
 import { environmentResolver, type SecretResolver } from "./variables.js";
 
-/** An address of a name. */
+/** One address of a host name. */
 export interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
 }
 
-/** Resolves a name to all of its addresses. */
+/** Resolves a host name to all of its addresses. */
 export type HostLookup = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
-/** Which URLs are followed: `"off"` checks nothing; see `docs/security.md`. */
+/** Which URLs may be requested; `"off"` checks nothing. See `docs/security.md`. */
 export type UrlGuardOptions =
   | "off"
   | {
       /** Hosts that may be local: names (`"mcp"`, `"*.internal.example"`), addresses, ranges (`"10.1.0.0/16"`). @default none */
       readonly allowHosts?: string[] | undefined;
-      /** `"refuse"`: local addresses are refused also when they stand in the configuration. @default "allow" */
+      /** `"refuse"`: local addresses are refused even when the configuration names them. @default "allow" */
       readonly literals?: "allow" | "refuse" | undefined;
-      /** Resolves names. @default as the system does */
+      /** Resolves host names. @default as the system does */
       readonly lookup?: HostLookup | undefined;
     };
 
 /**
- * A program that is about to be started, for a person to read: one line each, with invisible characters written out.
- * Variables that were filled in are masked, and plain words joined to a flag that says that it is secret.
+ * A program about to start, for a person to read: single lines, invisible characters written out. Filled-in variables are masked,
+ * and so are plain words joined to a flag whose name says that it is secret.
  */
 export interface ConsentRequest {
   readonly serverName: string;
   readonly command: string;
-  /** The file that the command is, as far as it was found. */
+  /** The file that the command starts, as far as it was found. */
   readonly program: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Names of the environment variables it is given; values are not shown. */
+  /** Environment variables as `NAME=value`, filled-in values masked; names alone of those taken from this process. */
   readonly env: readonly string[];
-  /** The folder it would be approved for. */
+  /** The folder the approval is for. */
   readonly workspace: string;
-  /** Why a person is asked: it is new here, or it is not what was approved. */
+  /** Why a person is asked: the program is new here, or differs from what was approved. */
   readonly reason: string;
-  /** Stands for all of this with its values; an approval is for it alone. */
+  /** Identifies the program with all of its values; an approval is for this digest alone. */
   readonly digest: string;
 }
 
-/** Where approvals are kept. */
+/** Keeps approvals: a LangChain store, or anything with its `mget` and `mset`. */
 export type ConsentStore = KeptStore;
 
 /** Asks a person whether a program may be started. */
 export type OnConsent = (request: ConsentRequest) => boolean | Promise<boolean>;
 
-/** Whether stdio servers have to be approved by a person before they are started first. */
+/** Requires a person's approval before a stdio server starts for the first time. */
 export interface ConsentOptions {
-  /** Where approvals are kept: the path of a file, or a LangChain store. Whoever can write to it can approve. */
+  /** Keeps approvals: the path of a file, or a LangChain store. Whoever can write to it can approve. */
   readonly store: ConsentStore | string;
-  /** The folder that approvals are for. @default the working directory of this process */
+  /** The folder approvals are for. @default the working directory of this process */
   readonly workspace?: string | undefined;
   /** Asks a person. @default an agent asks by an interrupt when its run begins, or by its `onAsk` */
   readonly onConsent?: OnConsent | undefined;
@@ -69,29 +69,29 @@ export interface ConsentOptions {
 
 /** How tools are compared with what they were when first seen. */
 export interface ToolFingerprintOptions {
-  /** Where fingerprints are kept: the path of a file, or a LangChain store. @default in this process */
+  /** Keeps fingerprints: the path of a file, or a LangChain store. @default in this process */
   readonly store?: KeptStore | string | undefined;
-  /** A changed tool: `"note"` emits `toolChanged`. `"ask"` asks a person at each call as well, until one is approved or `hub.acceptTools(…)`. `"deny"` withholds it until `hub.acceptTools(…)`. @default "note" */
+  /** A changed tool: `"note"` emits `toolChanged`; `"ask"` also asks a person at each call until one is approved or `hub.acceptTools(…)`; `"deny"` withholds it until `hub.acceptTools(…)`. @default "note" */
   readonly onChange?: "note" | "ask" | "deny" | undefined;
 }
 
-/** Security options of a wrapped client: its owner starts programs and opens URLs. */
+/** Security options of a wrapped client, whose owner starts programs and requests URLs. */
 export interface WrapSecurityOptions {
-  /** Which URLs are warned about: the client's owner opens them. */
+  /** Which URLs are warned about; the client's owner requests them. */
   readonly urlGuard?: UrlGuardOptions | undefined;
-  /** What happens with tools that change. */
+  /** How changed tools are handled. */
   readonly toolFingerprints?: ToolFingerprintOptions | undefined;
 }
 
-/** Which programs and URLs are trusted, where secrets come from, what happens with tools that change. */
+/** Which programs and URLs are trusted, where secrets come from, and how changed tools are handled. */
 export interface SecurityOptions extends WrapSecurityOptions {
-  /** Which URLs are followed. @default local and private ones only where you wrote them yourself */
+  /** Which URLs may be requested. @default local and private ones only where you wrote them yourself */
   readonly urlGuard?: UrlGuardOptions | undefined;
-  /** Kinds of transports that a configuration may name. What is made in code (`createTransport`, `client`) is not affected. @default all */
+  /** Transports a configuration may name; `createTransport` and `client`, made in code, are always allowed. @default all */
   readonly transports?: ("stdio" | "http" | "sse" | "websocket")[] | undefined;
-  /** Whether a person has to approve a stdio server before it is started first. @default nobody is asked */
+  /** Requires a person's approval before a stdio server starts for the first time. @default nobody is asked */
   readonly consent?: ConsentOptions | undefined;
-  /** Looks up the `NAME` of a `${NAME}`; `undefined` means that it is not known. @default the environment */
+  /** Looks up the `NAME` of `${NAME}`; `undefined` means unknown. @default the environment */
   readonly secretResolver?: SecretResolver | undefined;
 }
 
@@ -132,17 +132,17 @@ export const securitySchema = z.strictObject({
   secretResolver: aFunction<SecretResolver>().optional(),
 });
 
-/** Which URLs are followed; `undefined`: all. */
+/** URL guard with its defaults. */
 export interface UrlGuardSettings {
   readonly allowHosts: readonly string[];
   readonly literals: "allow" | "refuse";
   readonly lookup: HostLookup;
 }
 
-/** How stdio servers are approved. */
+/** Consent options with their defaults. */
 export interface ConsentSettings {
   readonly store: KeptStore | string;
-  /** Absolute. */
+  /** An absolute path. */
   readonly workspace: string;
   readonly onConsent: OnConsent | undefined;
 }
@@ -152,18 +152,14 @@ export interface SecuritySettings {
   /** `undefined`: URLs are not checked. */
   readonly urlGuard: UrlGuardSettings | undefined;
   readonly toolFingerprints: { readonly store: KeptStore | string | undefined; readonly onChange: "note" | "ask" | "deny" };
-  /** `undefined`: programs are started unasked. */
+  /** `undefined`: programs start without approval. */
   readonly consent: ConsentSettings | undefined;
   readonly secretResolver: SecretResolver;
 }
 
 const systemLookup: HostLookup = async (hostname) => (await lookup(hostname, { all: true })) as ResolvedAddress[];
 
-/**
- * The option group `security` with its defaults.
- *
- * @throws {McpConfigError} for a host that cannot be read.
- */
+/** Completes the option group `security`. @throws {McpConfigError} for a host that cannot match. */
 export function securitySettings(options: z.output<typeof securitySchema> = {}): SecuritySettings {
   const { urlGuard = {}, toolFingerprints, consent, secretResolver = environmentResolver } = options;
   const { allowHosts = [], literals = "allow", lookup: own = systemLookup } = urlGuard === "off" ? {} : urlGuard;
@@ -179,7 +175,7 @@ export function securitySettings(options: z.output<typeof securitySchema> = {}):
   };
 }
 
-/** A host as it is compared: a name in lower case and as URLs have it, an address without brackets, a range. */
+/** A host as it is compared: a lower-case name as URLs have it, an address without brackets, or a range. */
 function readHost(written: string): string {
   const refuse = (fix: string): never => {
     throw new McpConfigError(`"security.urlGuard.allowHosts" has "${written}", which matches nothing: ${fix}.`);

@@ -9,9 +9,9 @@ import { serverPolicyShape, type ServerPolicyOptions } from "./policyOptions.js"
 
 const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse", "websocket", "ws"]);
 
-/** Whether and how often a lost connection is opened again. */
+/** Whether and how often a lost connection reconnects. */
 export interface ReconnectOptions {
-  /** Whether the server is opened again by itself. */
+  /** Whether the server reconnects by itself. */
   readonly enabled?: boolean | undefined;
   /** Waits between attempts; the first attempt is made at once. @default 5 */
   readonly maxAttempts?: number | undefined;
@@ -19,21 +19,21 @@ export interface ReconnectOptions {
   readonly delayMs?: number | undefined;
 }
 
-/** Settings of one server in `McpHub.wrap(client, { servers })`: all of {@link McpServerEntry} but how it is reached. */
+/** Settings of one server in `McpHub.wrap(client, { servers })`: {@link McpServerEntry} without how to reach it. */
 export interface WrappedServerEntry extends ServerPolicyOptions {
-  /** `false`: the server is not opened, its state is `disabled`. @default true */
+  /** `false`: the server never connects; its state is `disabled`. @default true */
   readonly enabled?: boolean | undefined;
-  /** What the server is for, in a line. Shown in the listing and searched. */
+  /** Purpose of the server in one line; shown in the listing and searched. */
   readonly description?: string | undefined;
   /** A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name. */
   readonly category?: string | undefined;
-  /** Free labels, passed on in tool metadata and searched. */
+  /** Free labels; passed on in tool metadata and searched. */
   readonly tags?: string[] | undefined;
   /** More words by which the server's tools are found. */
   readonly keywords?: string[] | undefined;
   /** More words for single tools, by globs on raw names: `{ "create_*": ["open", "file"] }`. */
   readonly toolKeywords?: Record<string, string[]> | undefined;
-  /** Your own data, passed on unread as `serverMetadata` of the metadata of its tools. */
+  /** Your own data; passed on unread as `serverMetadata` in the metadata of the server's tools. */
   readonly metadata?: Record<string, unknown> | undefined;
   /** `true`: the tools are deferred. `false`: they are bound in every model call. @default decided by `limits.autoDeferChars` */
   readonly defer?: boolean | undefined;
@@ -47,29 +47,27 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   readonly connectTimeoutMs?: number | undefined;
   /** Milliseconds for one request that is not a tool call. @default that of the hub */
   readonly requestTimeoutMs?: number | undefined;
-  /** Milliseconds a tool call may stay silent; each progress notification starts the time again. @default that of the hub */
+  /** Milliseconds a tool call may stay silent; each progress notification restarts the time. @default that of the hub */
   readonly toolTimeoutMs?: number | undefined;
-  /** Milliseconds after which a tool call ends whatever progress it reports. @default that of the hub */
+  /** Milliseconds after which a tool call ends, whatever progress it reports. @default that of the hub */
   readonly maxToolTimeoutMs?: number | undefined;
   /** Requests in flight to this server; further ones wait. @default that of the hub */
   readonly maxConcurrentCalls?: number | undefined;
   /** Characters of one result that reach the model. @default that of the hub */
   readonly maxResultChars?: number | undefined;
-  /** Globs on raw names of tools that may run twice: a call whose connection was lost is made again. @default none */
+  /** Globs on raw names of tools that may run twice: their calls are repeated when the connection is lost. @default none */
   readonly idempotent?: string[] | undefined;
 }
 
 /**
- * One entry of `mcpServers`: how a server is reached and how its tools are offered.
- *
- * Give exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport`
- * and `client`. `${NAME}` and `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in when
- * the server is opened.
+ * One entry of `mcpServers`: how to reach a server and how its tools are offered.
+ * Give exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport` and
+ * `client`. `${NAME}` and `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in on connecting.
  */
 export interface McpServerEntry extends WrappedServerEntry {
   /** How to reach the server. @default `"stdio"` with `command`; `"http"`, then SSE, with `url` */
   readonly transport?: z.input<typeof transportName> | undefined;
-  /** Same as `transport`, as some configuration files call it. */
+  /** Another name of `transport`, from configuration files. */
   readonly type?: z.input<typeof transportName> | undefined;
   /** The program to start. */
   readonly command?: string | undefined;
@@ -83,9 +81,9 @@ export interface McpServerEntry extends WrappedServerEntry {
   readonly cwd?: string | undefined;
   /** Accepted without effect: MCP messages are UTF-8. */
   readonly encoding?: string | undefined;
-  /** `"inherit"` copies the child's stderr to this process's stderr; its last lines are kept for errors in any case. @default "pipe" */
+  /** `"inherit"` copies the child's stderr to this process's stderr; errors show its last lines in any case. @default "pipe" */
   readonly stderr?: "inherit" | "pipe" | "ignore" | "overlapped" | undefined;
-  /** Whether and how often a child that ended is started again. @default not */
+  /** Whether and how often to reconnect, with a new child, after the child ended. @default not */
   readonly restart?: ReconnectOptions | undefined;
   /** Where a remote server is: `http:` or `https:`; `ws:` or `wss:` for WebSocket. */
   readonly url?: string | undefined;
@@ -97,11 +95,11 @@ export interface McpServerEntry extends WrappedServerEntry {
   readonly authProvider?: OAuthClientProvider | undefined;
   /** Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403. @default true */
   readonly automaticSSEFallback?: boolean | undefined;
-  /** Whether and how often a lost remote server is opened again. @default it is */
+  /** Whether and how often to reconnect to a lost remote server. @default it does */
   readonly reconnect?: ReconnectOptions | undefined;
-  /** Makes a transport of your own for each opening, in memory for example. */
+  /** Makes your own transport for each connection, such as an in-memory one. */
   readonly createTransport?: (() => Transport | Promise<Transport>) | undefined;
-  /** A connected client of the MCP SDK that you have. It stays yours: it is never closed and never opened again. */
+  /** A connected client of the MCP SDK. It stays yours: it is never closed and never reconnects. */
   readonly client?: Client | undefined;
   /** The adapter's name for `toolTimeoutMs`. */
   readonly defaultToolTimeout?: number | undefined;

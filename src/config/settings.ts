@@ -24,13 +24,13 @@ type WrapInput = z.output<typeof wrapOptionsSchema>;
 type WrappedInput = z.output<typeof wrappedServerSchema>;
 type EntryInput = z.output<typeof serverEntrySchema>;
 
-/** One server's complete settings. */
+/** Complete settings of one server. */
 export interface ServerSettings extends Pick<
   Budgets,
   "connectTimeoutMs" | "requestTimeoutMs" | "toolTimeoutMs" | "maxToolTimeoutMs" | "maxConcurrentCalls" | "maxResultChars"
 > {
   readonly serverName: string;
-  /** `undefined` for a server of a wrapped client: its owner opens it. */
+  /** `undefined` for a server of a wrapped client: its owner connects it. */
   readonly transport: TransportSettings | undefined;
   readonly enabled: boolean;
   readonly description: string | undefined;
@@ -40,26 +40,21 @@ export interface ServerSettings extends Pick<
   readonly toolKeywords: Readonly<Record<string, readonly string[]>>;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly defer: boolean | undefined;
-  /** Whether a tool is bound in every model call even when the server is deferred. */
   readonly isAlwaysLoaded: (toolName: string) => boolean;
-  /** Whether a tool passes `toolFilter` and `toolDeny`. */
   readonly isOffered: (toolName: string) => boolean;
   readonly policy: ServerPolicySettings;
-  /** How a lost connection is opened again; `undefined`: not at all. */
+  /** `undefined`: a lost connection stays lost. */
   readonly reconnect: ReconnectSettings | undefined;
-  /** Whether a call of the tool may be made twice. */
   readonly isIdempotent: (toolName: string) => boolean;
 }
 
-/** How a lost connection is opened again. */
+/** How a lost connection reconnects. */
 export interface ReconnectSettings {
-  /** Waits between attempts at most; the first attempt is made at once. */
   readonly waits: number;
-  /** Milliseconds of the first wait. */
   readonly delayMs: number;
 }
 
-/** Hooks and callbacks of the adapter's configuration. */
+/** Hooks and callbacks of the adapter's options. */
 export type AdapterCallbacks = Pick<
   HubInput,
   | "onMessage"
@@ -75,12 +70,10 @@ export type AdapterCallbacks = Pick<
   | "afterToolCall"
 >;
 
-/** A hub's complete settings. */
+/** Complete settings of a hub. */
 export interface HubSettings extends SecuritySettings {
   readonly servers: ReadonlyMap<string, ServerSettings>;
-  /** The rules the hub was made with. */
   readonly policy: HubInput["policy"];
-  /** Whether anything was written that can ask or deny. */
   readonly canAsk: boolean;
   readonly startup: "background" | "eager" | "lazy";
   readonly names: "mcp" | "bare" | ((serverName: string, toolName: string) => string);
@@ -92,7 +85,7 @@ export interface HubSettings extends SecuritySettings {
   readonly resultStore: HubInput["resultStore"];
   readonly onConnectionError: NonNullable<HubInput["onConnectionError"]>;
   readonly callbacks: AdapterCallbacks;
-  /** Options that were written and do nothing, with the reason. Warned about once. */
+  /** Given options that do nothing, with the reason; warned about once. */
   readonly withoutEffect: readonly { readonly option: string; readonly reason: string }[];
 }
 
@@ -106,11 +99,7 @@ const WITHOUT_EFFECT = {
 const OUTPUT_HANDLING =
   '"outputHandling" is not supported: text goes to the model and everything else stays in the artifact of the ToolMessage. Remove it and read `message.artifact`';
 
-/**
- * Checks and completes the options of `new McpHub(options)`.
- *
- * @throws {McpConfigError} for unknown or wrong options, and for options that contradict each other.
- */
+/** Checks and completes the options of `new McpHub(options)`. @throws {McpConfigError} for wrong or contradicting options. */
 export function resolveHubOptions(options: McpHubOptions): HubSettings {
   refuseMissingServers(options);
   refuseOutputHandling("McpHub options", options);
@@ -131,7 +120,7 @@ export function resolveHubOptions(options: McpHubOptions): HubSettings {
   const encodings = entries.filter(([, { encoding }]) => encoding !== undefined);
   return {
     ...hubSettings(parsed, budgets, servers),
-    // A person who is asked about a program is asked by the same hook.
+    // Consent to a program is asked by the same hook.
     canAsk: canAsk(parsed, Object.values(parsed.mcpServers)) || parsed.security?.consent !== undefined,
     onConnectionError: parsed.onConnectionError ?? "ignore",
     withoutEffect: [
@@ -142,11 +131,8 @@ export function resolveHubOptions(options: McpHubOptions): HubSettings {
 }
 
 /**
- * Checks and completes the options of `McpHub.wrap(client, options)`.
- *
- * @param owned - The servers of the wrapped client, as its configuration has them.
- * @param defaultToolTimeout - That of its configuration; it counts where the options say nothing.
- * @throws {McpConfigError} for unknown or wrong options, and for a server the client does not have.
+ * Checks and completes the options of `McpHub.wrap(client, options)`; `owned` and `defaultToolTimeout` are the client's own.
+ * @throws {McpConfigError} for wrong options, and for a server the client does not have.
  */
 export function resolveWrapOptions(
   options: McpWrapOptions,
@@ -188,7 +174,7 @@ export function resolveWrapOptions(
   };
 }
 
-/** Time limits, sizes and counts: what the options say, else the defaults. */
+/** Time limits, sizes and counts: the given options over the defaults. */
 export function budgetsOf(options: Pick<HubInput, "timeouts" | "limits">, defaults: Budgets = DEFAULTS): Budgets {
   return { ...defaults, ...given(options.timeouts), ...given(options.limits) };
 }
@@ -243,7 +229,7 @@ function serverSettings(
   };
 }
 
-/** A remote server is opened again unless `reconnect` says no; a child only when `restart` says so. */
+/** A remote server reconnects unless `reconnect` says no, a child process only if `restart` says so. */
 function reconnectSettings(
   { restart, reconnect }: Pick<EntryInput, "restart" | "reconnect">,
   transport: TransportSettings | undefined,
@@ -269,7 +255,7 @@ function refuseMissingServers(options: McpHubOptions): void {
   throw new McpConfigError(`McpHub options: "mcpServers" is missing. ${hint}`);
 }
 
-/** Refuses `__proto__` as a key: a schema drops it silently, and with it what it denies. */
+/** Refuses `__proto__` as a key, which a schema drops silently together with what it denies. */
 function refuseLostKeys(servers: Readonly<Record<string, unknown>> | undefined): void {
   if (Object.hasOwn(servers ?? {}, "__proto__")) {
     throw new McpConfigError('McpHub options: a server cannot be called "__proto__". Rename it.');

@@ -6,17 +6,15 @@ import type * as z from "zod";
 import { McpConfigError } from "../errors.js";
 import type { serverEntrySchema } from "./serverOptions.js";
 
-/** How a managed server is reached. Variables are not yet filled in. */
+/** How to reach a managed server; variables are not filled in yet. */
 export type TransportSettings =
   | {
       readonly kind: "stdio";
       readonly command: string;
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
-      /** Names of variables of this process that the child also gets. */
       readonly inheritEnv: readonly string[];
       readonly cwd: string | undefined;
-      /** Whether the child's stderr is also copied to this process's stderr. */
       readonly copyStderr: boolean;
     }
   | {
@@ -28,14 +26,13 @@ export type TransportSettings =
     }
   | { readonly kind: "websocket"; readonly url: string; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: "custom"; readonly createTransport: () => Transport | Promise<Transport> }
-  /** A client that someone else opened and closes. */
+  /** A client that someone else connects and closes. */
   | { readonly kind: "client"; readonly client: Client };
 
 /**
- * Reads off a server entry how the server is reached.
- *
- * @param allowed - Kinds that a configuration may have. What is made in code (`createTransport`, `client`) is not affected.
- * @throws {McpConfigError} when the entry says it twice, in contradiction, or not at all, and for a kind that is not allowed.
+ * Reads from a server entry how to reach the server.
+ * @param allowed - Kinds a configuration may have; `createTransport` and `client`, made in code, are always allowed.
+ * @throws {McpConfigError} when the entry names no way or several, contradicts itself, or has a kind that is not allowed.
  */
 export function transportSettings(
   serverName: string,
@@ -94,11 +91,7 @@ function readEntry(serverName: string, entry: z.output<typeof serverEntrySchema>
   };
 }
 
-/**
- * Parses the URL of a server.
- *
- * @throws {McpConfigError} when it is not a URL or not of the schemes that the transport takes.
- */
+/** Parses the URL of a server. @throws {McpConfigError} when it is no URL or its scheme does not fit the transport. */
 export function checkUrl(serverName: string, url: string, isWebSocket = false): URL {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const schemes = isWebSocket ? ["ws:", "wss:"] : ["http:", "https:"];

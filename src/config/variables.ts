@@ -1,6 +1,6 @@
 import { McpConfigError, messageOf } from "../errors.js";
 
-/** Looks up the `NAME` of a `${NAME}`. `undefined` means it is not known. */
+/** Looks up the `NAME` of `${NAME}`; `undefined` means unknown. */
 export type SecretResolver = (name: string) => string | undefined | Promise<string | undefined>;
 
 /** The default resolver: the environment of this process. */
@@ -8,20 +8,15 @@ export const environmentResolver: SecretResolver = (name) => process.env[name];
 
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_.:-]*?)(?::-([^}]*))?\}/g;
 
-/** A value with its variables filled in, and the values that were filled in. */
+/** A value with its variables filled in. */
 export interface Expanded<Value> {
   readonly value: Value;
-  /** Texts that must not appear in messages, logs or state. */
+  /** Values that must not appear in messages, logs or state. */
   readonly secrets: readonly string[];
-  /** Names and values of the variables. */
   readonly resolved: readonly (readonly [name: string, value: string])[];
 }
 
-/**
- * Fills in `${NAME}`, `${NAME:-default}` and `${env:NAME}` in every string of a plain value.
- *
- * @throws {McpConfigError} naming the server and the variable, when one is not known and has no default.
- */
+/** Fills in `${NAME}`, `${NAME:-default}` and `${env:NAME}` in all strings. @throws {McpConfigError} for unknown ones. */
 export async function expandVariables<Value>(
   value: Value,
   resolve: SecretResolver,
@@ -77,11 +72,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-/**
- * Replaces secrets in a text by `***`. Longer secrets first, so that no part of one stays behind.
- *
- * Secrets of fewer than 4 characters are left: masking them would make the text unreadable and hide nothing.
- */
+/** Masks secrets as `***`, longer ones first; those of fewer than 4 characters stay, for masking them would hide nothing. */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text;
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {

@@ -2,36 +2,32 @@ import type { Strategy } from "../config/agentOptions.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import { cut, oneLine } from "../text/clean.js";
 
-/** One server as the listing shows it. Texts are untrusted. */
+/** One server in the listing. Its texts are untrusted. */
 export interface ListedServer {
   readonly serverName: string;
-  /** What it is for, when known. */
   readonly purpose: string | undefined;
   readonly instructions: string | undefined;
-  /** Its deferred tools. */
+  /** Deferred tools only. */
   readonly tools: readonly ToolEntry[];
 }
 
-/** What the listing is made of. */
 export interface ListingInput {
   readonly servers: readonly ListedServer[];
-  /** Servers that are still connecting. */
   readonly connecting: readonly string[];
-  /** Servers that are opened when they are needed, with what they are for. */
+  /** Servers that connect on demand. */
   readonly onDemand: readonly { readonly serverName: string; readonly purpose: string | undefined }[];
-  /** Servers that cannot be reached now. */
   readonly unavailable: readonly string[];
-  /** Characters of the whole block, tags and newlines included. */
+  /** Characters of the whole block, including tags and newlines. */
   readonly budgetChars: number;
-  /** How tools that are named are used. Default `"promote"`. */
+  /** Default: `"promote"`. */
   readonly strategy?: Strategy | undefined;
-  /** Whether a tool that is about to be named may be. Default: all may. */
+  /** Whether a tool may be named. Default: every tool may. */
   readonly mayShow?: ((tool: ToolEntry) => boolean) | undefined;
 }
 
 const OPEN = "<AVAILABLE_MCP_TOOLS>\n";
 const CLOSE = "</AVAILABLE_MCP_TOOLS>";
-/** How the search is called by which a model finds tools. */
+/** The name of the search tool in texts for the model. */
 export function searchName(strategy: Strategy): string {
   return strategy === "provider" ? "your tool search" : "search_mcp_tools";
 }
@@ -48,17 +44,14 @@ const MAX_LINE_CHARS = 250;
 const MAX_PURPOSE_CHARS = 120;
 const MAX_INSTRUCTION_CHARS = 400;
 const MIN_DESCRIPTION_CHARS = 16;
-/* Room kept free for the line that says what did not fit, and for the line ends before the block. */
+/* Reserved for the overflow line and for the newlines before the block. */
 const OVERFLOW_CHARS = 110;
 const LEAD_CHARS = 2;
 
 /**
- * Text of the `<AVAILABLE_MCP_TOOLS>` block: a pure function of the visible deferred tools and the budget.
- *
- * The budget is a hard cap. Every server is named as long as the names fit; then servers get their tools' names by
- * fair share, the small ones first; then descriptions as long as there is room; then server instructions.
- *
- * @returns The block, or `""` when there is nothing to say.
+ * Renders the `<AVAILABLE_MCP_TOOLS>` block from visible deferred tools, or `""` when there is nothing to say. Pure.
+ * The budget is a hard cap. It goes to server names first, then to tool names by fair share (small servers first), then to
+ * descriptions, then to server instructions.
  */
 export function renderListing(input: ListingInput): string {
   const { servers, connecting, onDemand, unavailable, budgetChars, strategy = "promote", mayShow = () => true } = input;
@@ -98,12 +91,11 @@ export function renderListing(input: ListingInput): string {
   return `${OPEN}${text}${CLOSE}`;
 }
 
-/** Bound names of the tools that a listing names one by one. */
+/** Bound names of the tools that a listing names. */
 export function listedNames(listing: string): string[] {
   return [...listing.matchAll(/^- ([^\s:]+)/gm)].map(([, name]) => name!);
 }
 
-/** Counts down what is left of the budget. */
 class Room {
   left: number;
 
@@ -111,7 +103,7 @@ class Room {
     this.left = chars;
   }
 
-  /** Takes the characters if they are there. */
+  /** Takes characters; returns false when too few are left. */
   take(chars: number): boolean {
     if (chars > this.left) return false;
     this.left -= chars;
@@ -119,7 +111,7 @@ class Room {
   }
 }
 
-/** The servers whose names fit, in order; the rest is counted by the overflow line. */
+/** Servers whose names fit, in order. The overflow line counts the rest. */
 function chooseServers(servers: readonly ListedServer[], room: Room): { shown: ListedServer[]; hidden: ListedServer[] } {
   const shown: ListedServer[] = [];
   const hidden: ListedServer[] = [];
@@ -128,7 +120,7 @@ function chooseServers(servers: readonly ListedServer[], room: Room): { shown: L
   return { shown, hidden };
 }
 
-/** The servers whose tools are named one by one: cheapest first, each within an equal share of what is left. */
+/** Servers whose tools are named: cheapest first, each within an equal share of the room left. */
 function chooseNamed(servers: readonly ListedServer[], room: Room): Set<ListedServer> {
   const named = new Set<ListedServer>();
   const byCost = servers
@@ -158,7 +150,7 @@ function choosePurposes(servers: readonly ListedServer[], room: Room): Map<Liste
   return purposes;
 }
 
-/** How long descriptions may be so that all fit; 0 when there is no room for useful ones. */
+/** The description length that fits for all tools; 0 when it would be too short to be useful. */
 function chooseDescriptionChars(tools: readonly ToolEntry[], room: Room): number {
   const lengths = tools.map((tool) => descriptionOf(tool, MAX_LINE_CHARS).length);
   const cost = (chars: number): number =>
@@ -180,12 +172,12 @@ function toolLine(tool: ToolEntry, descriptionChars: number): string {
   return description === "" ? `- ${tool.boundName}\n` : `- ${tool.boundName}: ${description}\n`;
 }
 
-/** Description for a whole line of `lineChars` characters. */
+/** The description that fits into a line of `lineChars` characters. */
 function descriptionOf(tool: ToolEntry, lineChars: number): string {
   return oneLine(tool.description === "" ? (tool.title ?? "") : tool.description, lineChars - tool.boundName.length - 4);
 }
 
-/** A server whose name cannot be read off its tools' bound names (option `names`) gets a line of its own. */
+/** True when bound names do not show the server's name (option `names`): it then gets a header line. */
 function hasHeader({ serverName, tools }: ListedServer): boolean {
   return !tools.every(({ boundName }) => boundName.startsWith(`mcp__${serverName}__`));
 }

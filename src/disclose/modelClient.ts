@@ -2,23 +2,23 @@ import type { ImagePlacement } from "../call/contentBlock.js";
 import { PROFILES, type SchemaProfile } from "../catalog/schema/profiles.js";
 import type { ProviderTool } from "./providerTools.js";
 
-/** Everything the package knows of a model client. */
+/** How a model client takes tools, searches and images. */
 export interface ModelClient {
-  /** Schemas and descriptions that its provider takes; `generic` for a client that is not known. */
+  /** Form of schemas and descriptions; `generic` for an unknown client. */
   readonly profile: SchemaProfile;
-  /** The provider's own tool search; `undefined` where none is known. */
+  /** The provider's own tool search; `undefined` when none is known. */
   readonly search: ProviderTool | undefined;
   readonly images: ImagePlacement;
 }
 
-/* By the class name of a LangChain chat model, which survives bundling and subclasses of other packages. */
+/* Matches the class names of LangChain chat models, which survive bundling and subclassing. */
 const PROFILE_NAMES: readonly (readonly [RegExp, SchemaProfile["name"]])[] = [
   [/anthropic|claude/i, "anthropic"],
   [/google|gemini|vertex/i, "google"],
   [/openai/i, "openai"],
 ];
 
-/* The tool search of each provider that has one, as its client takes it. */
+/* Each provider's tool search, in the form that its client takes. */
 const SEARCHES = {
   anthropic: { type: "tool_search_tool_bm25_20251119", name: "tool_search_tool_bm25" },
   openai: { type: "tool_search" },
@@ -37,10 +37,7 @@ interface ModelLike {
 }
 
 /**
- * Reads off a LangChain chat model how tools, images and searches are sent to it.
- *
- * ChatAnthropic has a tool search, and ChatOpenAI with the Responses API.
- *
+ * Reads how a chat model takes tools, images and searches. ChatAnthropic and ChatOpenAI (Responses API) have a tool search.
  * @see https://docs.claude.com/en/docs/agents-and-tools/tool-use/tool-search-tool
  */
 export function modelClientOf(model: unknown): ModelClient {
@@ -61,7 +58,7 @@ function searchOf(name: string, { useResponsesApi, _defaultConfig: configured }:
   return isOpenAi ? SEARCHES.openai : undefined;
 }
 
-/** The provider that LangChain takes a model's name for. */
+/** The provider that LangChain infers from a model name. */
 function providerOf(model: string): string | undefined {
   if (model.startsWith("claude")) return "anthropic";
   return /^(gpt-|chatgpt|o\d)/.test(model) ? "openai" : undefined;

@@ -11,14 +11,14 @@ const OPEN = "<MCP_TOOLS_CHANGED>\n";
 const CLOSE = "</MCP_TOOLS_CHANGED>";
 const MAX_NOTE_CHARS = 500;
 
-/** A change of one server since a thread was last told about it. */
+/** A change of one server since the thread was last told. */
 export interface ServerChange {
   readonly serverName: string;
-  /** `"joined"`: not known before. `"changed"`: with its diff, where that is known. */
+  /** `"joined"`: new to the thread. */
   readonly kind: "joined" | "changed";
   readonly toolCount: number;
   readonly isAlwaysLoaded: boolean;
-  /** By bound name. `undefined`: the earlier listing is not remembered. */
+  /** By bound name. `undefined` when the earlier tools are not known. */
   readonly diff: CatalogDiff | undefined;
 }
 
@@ -63,10 +63,7 @@ function part(what: string, names: readonly string[], maxChars: number): string 
   return `${what}: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/**
- * Id of the message behind which a note can stand: the last one with an id, never between an answer's tool calls and
- * their results. `""` when it has to stand before all messages.
- */
+/** Id of the last message that a note may follow, never between a tool call and its result; `""`: before all messages. */
 export function noteAnchor(messages: readonly BaseMessage[]): string {
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]!;
@@ -78,14 +75,14 @@ export function noteAnchor(messages: readonly BaseMessage[]): string {
   return "";
 }
 
-/** True when every note still has its message. */
+/** True when the message of every note still exists. */
 export function areAnchored(notes: readonly Note[], messages: readonly BaseMessage[]): boolean {
   if (notes.length === 0) return true;
   const ids = new Set(messages.map((message) => message.id));
   return notes.every(({ after }) => after === "" || ids.has(after));
 }
 
-/** The messages of a request: those of the thread with each note behind its message. */
+/** Inserts each note after its message. */
 export function withNotes(messages: readonly BaseMessage[], notes: readonly Note[]): BaseMessage[] {
   if (notes.length === 0) return messages as BaseMessage[];
   const byAnchor = new Map<string, HumanMessage[]>();

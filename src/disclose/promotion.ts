@@ -11,7 +11,7 @@ import {
 } from "../state.js";
 import type { ServerView, View } from "./view.js";
 
-/** A tool bound in a model call: one of a server, or one of ours by its name. */
+/** A tool bound in a model call: a server's tool, or one of our own by its name. */
 export type BoundTool =
   { readonly kind: "mcp"; readonly entry: ToolEntry } | { readonly kind: "synthetic"; readonly name: string };
 
@@ -22,14 +22,10 @@ interface Placed {
   readonly name: string;
 }
 
-/** Positions of a server's always loaded tools begin here, so that servers of the same write do not mix. */
+/** Positions reserved for each server, so that servers of the same write do not mix. */
 const ORDERS_PER_SERVER = 1_000_000;
 
-/**
- * The tools of a model call, in the order in which this thread first bound them.
- *
- * Pure. The array of one step begins with that of the step before, except after an eviction or a changed tool.
- */
+/** Tools of a model call in the order first bound. A step extends the one before, except after an eviction or a changed tool. */
 export function toolsToBind(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
   const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
     tool: { kind: "synthetic", name },
@@ -45,7 +41,7 @@ export function toolsToBind(view: View, sent: McpSent, activation: McpActivation
     alwaysLoadedTools(server, sent).forEach((entry, position) => {
       const added = activeOf(activation, entry);
       const recorded = known?.get(entry.boundName);
-      // Joined the server after the thread began: bound by its promotion, or found by search.
+      // Joined the server later: bound only when promoted.
       if (known !== undefined && recorded === undefined && added === undefined) return;
       loaded.add(entry.boundName);
       placed.push({
@@ -66,12 +62,12 @@ export function toolsToBind(view: View, sent: McpSent, activation: McpActivation
   return placed.flatMap(({ tool }) => (tool.kind === "mcp" && !view.mayShow(tool.entry) ? [] : [tool]));
 }
 
-/** The tools of a server that are bound in every model call of a thread. */
+/** Tools of a server that a thread binds in every model call. */
 export function alwaysLoadedTools(server: ServerView, sent: McpSent): ServerView["tools"] {
   return sent.servers[server.serverName]?.alwaysLoaded === true ? server.tools : server.alwaysLoaded;
 }
 
-/** The promoted tools that are bound: the most recently used ones within the budgets, and all that were used last. */
+/** Promoted tools to bind: all that were used last, then the most recently used within the budgets. */
 function keptPromotions(
   view: View,
   activation: McpActivation,
@@ -98,7 +94,7 @@ function activeOf(activation: McpActivation, entry: ToolEntry): Promotion | unde
   return promotion?.gone === false ? promotion : undefined;
 }
 
-/** The next number on the count of `Promotion.at`. */
+/** The next number for `Promotion.at`. */
 export function nextAt(activation: McpActivation, sent: McpSent | undefined): number {
   let highest = 0;
   for (const { at, used } of Object.values(activation.promoted)) highest = Math.max(highest, at, used);
@@ -108,12 +104,9 @@ export function nextAt(activation: McpActivation, sent: McpSent | undefined): nu
 }
 
 /**
- * The write that promotes tools which were found or called.
- *
- * Of a tool that is bound only `used` is raised; one that is not (new, gone, changed, evicted) gets a new place at the
- * end. Always loaded tools need none.
- *
- * @param bound - What was bound when the tools were found.
+ * The state write that promotes tools which were found or called. Always loaded tools need none.
+ * A bound tool only gets a higher `used`; any other (new, gone, changed, evicted) gets a new place at the end.
+ * @param bound - Tools that were bound when these were found.
  * @returns `undefined` when there is nothing to write.
  */
 export function promote(
@@ -136,7 +129,7 @@ export function promote(
   return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
 }
 
-/** The write that un-promotes tools: removed, or changed in text or schema. */
+/** The state write that demotes removed or changed tools; `undefined` when there is nothing to write. */
 export function demote(
   boundNames: Iterable<string>,
   activation: McpActivation,
@@ -151,7 +144,6 @@ export function demote(
   return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
 }
 
-/** The activation of a state, empty when it has none yet. */
 export function activationOf(state: { readonly mcpActivation?: McpActivation | undefined }): McpActivation {
   return state.mcpActivation ?? EMPTY_ACTIVATION;
 }

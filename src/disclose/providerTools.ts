@@ -2,26 +2,23 @@ import type { McpTool } from "../call/mcpTool.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
 
-/** An entry of a request's tool list that a provider runs itself. */
+/** A tool of a request in the provider's own format. */
 export type ProviderTool = Readonly<Record<string, unknown>>;
 
-/** Input of {@link toolsForProvider}. */
 export interface ProviderToolsInput {
-  /** The provider's search; `undefined` where it has none, or it is not wanted. */
+  /** The provider's search; `undefined` when it has none or it is not wanted. */
   readonly search: ProviderTool | undefined;
   readonly view: View;
-  /** Tools that are bound anyway. */
   readonly boundEntries: ReadonlySet<ToolEntry>;
-  /** Names of tools that are in the request and not ours. */
+  /** Names in the request that are not ours. */
   readonly foreignNames: ReadonlySet<string>;
   readonly maxTools: number;
   readonly toolOf: (entry: ToolEntry) => McpTool;
 }
 
 /**
- * What a provider with a search of its own is sent besides: all that is not bound, as far as it takes that many.
- *
- * @returns `isSearchNeeded`: whether our own search finds what the provider's cannot.
+ * Lists the tools that are not bound, up to `maxTools`, for the provider's own search.
+ * @returns `isSearchNeeded`: true when only our own search finds everything.
  */
 export function toolsForProvider({ search, view, boundEntries, foreignNames, maxTools, toolOf }: ProviderToolsInput): {
   readonly providerTools: ProviderTool[];
@@ -44,7 +41,7 @@ export function toolsForProvider({ search, view, boundEntries, foreignNames, max
   };
 }
 
-/** A tool that the provider shows the model when its search finds it. */
+/** A tool that the provider shows the model once its search finds it. */
 function deferredTool({ name, description, schema }: McpTool): ProviderTool {
   return { name, description, schema, extras: { defer_loading: true } };
 }

@@ -7,17 +7,15 @@ import { cut, oneLine } from "../text/clean.js";
 import type { JsonSchema, ToolEntry } from "../catalog/toolEntry.js";
 import type { View } from "./view.js";
 
-/** Arguments of `search_mcp_tools`, checked. */
 export interface SearchArguments {
-  /** What to look for, each on its own. */
+  /** Each is searched on its own. */
   readonly queries: readonly string[];
-  /** Tools returned for each query at the most. */
+  /** Maximum number of tools per query. */
   readonly limit: number;
   /** A server name or a configured category. */
   readonly server: string | undefined;
 }
 
-/** What a search found and how it reads to the model. */
 export interface SearchAnswer {
   readonly text: string;
   /** Tools to promote, best first. */
@@ -29,10 +27,9 @@ const MAX_LIMIT = 50;
 const MAX_QUERIES = 10;
 const MAX_DESCRIPTION_CHARS = 200;
 const MAX_LISTED_CHARS = 8_000;
-/** So often a search is made again because a function hid what it found. */
+/** How often a search is repeated because a policy function hid its results. */
 const MAX_ROUNDS = 10;
 
-/** Description of `search_mcp_tools` for the model. */
 export function searchToolDescription(strategy: Strategy): string {
   const what = strategy === "execute" ? "shows their arguments; execute_mcp_tool runs them" : "makes them callable";
   return `Finds tools of the connected MCP servers and ${what}. ${SEARCH_ADVICE}`;
@@ -43,7 +40,6 @@ const SEARCH_ADVICE =
   'platform, such as "create issue github"; or give the exact name of a tool. One need a query; put several needs in "queries". ' +
   'If nothing fits, search again in other words. "server" alone lists the tools of a server; no arguments lists the servers.';
 
-/** Input schema of `search_mcp_tools`. */
 export const SEARCH_TOOL_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
@@ -54,7 +50,7 @@ export const SEARCH_TOOL_SCHEMA: JsonSchema = {
   },
 };
 
-/** Reads the model's arguments; what cannot be read is taken as not given. Never throws. */
+/** Reads the model's arguments. Never throws; an unreadable value counts as not given. */
 export function parseSearchArguments(value: unknown): SearchArguments {
   const given = isRecord(value) ? value : {};
   const texts = [given["query"], ...(Array.isArray(given["queries"]) ? (given["queries"] as unknown[]) : [given["queries"]])];
@@ -68,7 +64,7 @@ export function parseSearchArguments(value: unknown): SearchArguments {
   };
 }
 
-/** Names of the servers a search is about: one, those of a category, or all visible ones. Empty for an unknown name. */
+/** Servers to search: one by name, all of a category, or all visible ones. Empty for an unknown name. */
 export function searchedServers(view: View, server: string | undefined): readonly string[] {
   const names = view.spokenServers();
   if (server === undefined) return names;
@@ -76,7 +72,7 @@ export function searchedServers(view: View, server: string | undefined): readonl
   return names.filter((serverName) => view.settings(serverName).category === server);
 }
 
-/** Answers a search of the visible tools. Servers that are still connecting have been waited for. */
+/** Answers a search of the visible tools. The caller waits for connecting servers first. */
 export async function answerSearch(
   view: View,
   { queries, limit, server }: SearchArguments,
@@ -110,10 +106,7 @@ export async function answerSearch(
   return { text: [...found, ...missed].join("\n") + unreachable(view, serverNames), matches };
 }
 
-/**
- * A search of which everything that is found may be shown: where the policy's function hides a tool, the next one takes
- * its place. Tools that are not about to be shown are not asked about.
- */
+/** Finds tools that may be shown: the next match replaces one that the policy's function hides. Asks it only about matches. */
 export async function findShown(view: View, search: Pick<CatalogSearch, "find">, query: ToolQuery): Promise<ToolMatches> {
   if (!view.hasFunction) return search.find(query);
   const hidden = new Set<ToolEntry>();
@@ -125,10 +118,10 @@ export async function findShown(view: View, search: Pick<CatalogSearch, "find">,
   };
   let wanted: number | undefined;
   for (let round = 0; ; round += 1) {
-    // Each round looks at twice as many, so that a function that hides much is not asked in many rounds.
+    // Doubles the limit, so that a function that hides many tools needs few rounds.
     const limit = query.limit * 2 ** round;
     const found = await search.find({ ...query, limit, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
-    // Tools named in the query are found beyond the limit.
+    // Tools named in the query come on top of the limit.
     wanted ??= Math.max(query.limit, found.tools.length);
     const tools = takeShown(found.tools, wanted, isShown);
     const nearest = found.nearest.filter((name) => {
@@ -140,7 +133,7 @@ export async function findShown(view: View, search: Pick<CatalogSearch, "find">,
   }
 }
 
-/** The first tools that may be shown; those behind them are not asked about. */
+/** The first tools that may be shown. Does not test those after them. */
 function takeShown(tools: readonly ToolEntry[], limit: number, isShown: (entry: ToolEntry) => boolean): ToolEntry[] {
   const shown: ToolEntry[] = [];
   for (const entry of tools) {
@@ -150,7 +143,7 @@ function takeShown(tools: readonly ToolEntry[], limit: number, isShown: (entry: 
   return shown;
 }
 
-/** True when the queries name tools that are known, so that nothing need be waited for. */
+/** True when every query names a known tool: then no server need be waited for. */
 export function isAnsweredByName(view: View, { queries, server }: SearchArguments): boolean {
   const inScope = new Set(searchedServers(view, server));
   return (
@@ -162,7 +155,7 @@ export function isAnsweredByName(view: View, { queries, server }: SearchArgument
   );
 }
 
-/** What the model is told about a tool name that it may not know or that does not exist. The same for both. */
+/** Text for the model about a tool name that is hidden or does not exist. Both read the same. */
 export function unknownToolText(view: View, name: string): string {
   const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry)).filter((near) => view.shows(view.tool(near)!));
   const hint = near.length === 0 ? "" : ` Similar tools: ${near.join(", ")}.`;
@@ -213,7 +206,7 @@ function listTools(view: View, serverName: string): string {
   const tools = view.server(serverName)?.tools;
   if (tools === undefined) return "";
   const head = `Server ${oneLine(serverName, 64)} has ${tools.length} tools. Search for one by name to make it callable.`;
-  // No more than could be shown is looked at.
+  // Tests no more tools than fit into the text.
   const shown: ToolEntry[] = [];
   let left = MAX_LISTED_CHARS - head.length;
   for (const entry of tools) {
@@ -229,7 +222,7 @@ function listTools(view: View, serverName: string): string {
     : cut([head, ...shown.map((entry) => `- ${entry.boundName}`)].join("\n"), MAX_LISTED_CHARS);
 }
 
-/** Says which of the searched servers could not be searched, and which cannot be called now. */
+/** Names searched servers that are still connecting or cannot be called now. */
 function unreachable(view: View, serverNames: readonly string[]): string {
   const waiting = serverNames.filter((serverName) => view.server(serverName) === undefined && isComing(view, serverName));
   const away = serverNames.filter((serverName) => AWAY.includes(view.state(serverName)));

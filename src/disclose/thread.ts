@@ -13,37 +13,28 @@ import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.
 import { activationOf, demote, nextAt, alwaysLoadedTools, promote } from "./promotion.js";
 import type { ServerView, View } from "./view.js";
 
-/** Name of the tool that runs others, with the strategy `"execute"`. */
+/** Name of the tool that runs other tools, with the strategy `"execute"`. */
 export const EXECUTE_TOOL_NAME = "execute_mcp_tool";
-/** Name of the search tool. */
 export const SEARCH_TOOL_NAME = "search_mcp_tools";
-/** Names of the tools by which the model lists and reads resources. */
 export const RESOURCE_TOOL_NAMES = ["mcp_resources_list", "mcp_resources_read"] as const;
 
-/** Up to this many always loaded tools of a server are remembered by name, so that the order of what is bound never changes. */
+/** Up to this many always loaded tools of a server are stored by name, which fixes their order. */
 const MAX_REMEMBERED = 64;
 const MAX_NOTES = 4;
 const MAX_NOTES_CHARS = 1_000;
 
-/** What decides how a thread is shown its tools. */
 export interface ThreadSettings {
   readonly budgets: Budgets;
   readonly names: HubSettings["names"];
   readonly strategy: Strategy;
-  /** Whether the listing is shown. */
   readonly listing: boolean;
-  /** Whether `search_mcp_tools` is bound. */
   readonly search: boolean;
-  /** Whether `mcp_resources_list` and `mcp_resources_read` are bound. */
   readonly resourceTools: boolean;
 }
 
 /**
- * What a thread is shown from now on, and what that changes in its state.
- *
- * Pure. Without changes the state's own `_mcpSent` comes back and there is no update, so a model call that follows
- * another costs nothing that grows with the catalog.
- *
+ * Computes what a thread is shown from now on, and the state update for it. Pure.
+ * Without changes it returns the state's own `_mcpSent` and no update, at a cost that does not grow with the catalog.
  * @param at - `"turn"`: a new run begins; `"step"`: a model call inside a run.
  */
 export function showThread(
@@ -78,7 +69,7 @@ export function showThread(
   return { sent, update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation } };
 }
 
-/** True when a tool that the listing or a note names may not be shown any more. One that was removed is left out. */
+/** True when the listing or a note names a tool that may no longer be shown. Removed tools do not count. */
 function namesHiddenTools(view: View, { listing, notes }: McpSent): boolean {
   const named = notes.flatMap(({ text }) => text.split(/[\s,;:.]+/));
   return [...listedNames(listing), ...named].some((name) => {
@@ -109,7 +100,7 @@ function changesSince(view: View, sent: McpSent, settings: ThreadSettings): Chan
   return changes;
 }
 
-/** The part of a diff that this agent may know of. What was removed is known by name alone. */
+/** The visible part of a diff. A removed tool is tested as it was, or by its name. */
 function visibleDiff(
   view: View,
   { serverName }: ServerView,
@@ -147,7 +138,7 @@ function firstListing(view: View, settings: ThreadSettings): McpSent {
   return renewListing(view, { ...empty, servers: told }, settings);
 }
 
-/** Writes down what the thread now knows of each changed server; a new one is always loaded by the rules of the first listing. */
+/** Records the current state of each changed server. A new server is always loaded by the rules of the first listing. */
 function tell(
   view: View,
   sent: McpSent,
@@ -173,12 +164,12 @@ function tell(
 
 function newServer(server: ServerView, loaded: boolean, at: number, { strategy }: ThreadSettings): McpSent["servers"][string] {
   const names = (loaded ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
-  // Where the bound tools never change they are all remembered, also that there are none.
+  // With `"execute"` the bound tools never change: stores all names, even when there are none.
   const isRemembered = strategy === "execute" || (names.length > 0 && names.length <= MAX_REMEMBERED);
   return { digest: server.digest, alwaysLoaded: loaded, at, ...(isRemembered ? { names } : {}) };
 }
 
-/** The listing of what is there now, without notes. */
+/** Makes a new listing of the current tools, without notes. */
 function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpSent {
   const servers = Object.fromEntries(
     Object.entries(sent.servers).filter(([serverName]) => view.serverNames.includes(serverName)),
@@ -216,14 +207,11 @@ function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"]
   return loaded.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !loaded.has(boundName));
 }
 
-/**
- * Binds our own tools from the moment there is something for them: the search tool when something can be searched, the
- * resource tools when a server has resources. They then stay. With `"execute"` they are fixed with the first listing.
- */
+/** Binds our own tools once they have a use; they then stay bound. With `"execute"` the first listing fixes them. */
 function withSyntheticTools(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
   const isFixed = Object.hasOwn(sent.synthetic, EXECUTE_TOOL_NAME);
   if (settings.strategy === "execute") return isFixed ? sent : withFixedTools(view, sent, settings);
-  // The thread was begun with the other strategy.
+  // The thread began with `"execute"`.
   if (isFixed) return withSyntheticTools(view, { ...sent, synthetic: {} }, at, settings);
   const isMissing = (name: string): boolean => !Object.hasOwn(sent.synthetic, name);
   const added: string[] = [];
@@ -238,7 +226,7 @@ function withSyntheticTools(view: View, sent: McpSent, at: number, settings: Thr
   return { ...sent, synthetic: { ...sent.synthetic, ...Object.fromEntries(added.map((name) => [name, at])) } };
 }
 
-/** Our own tools where they never change: what may come is taken into account. */
+/** Our own tools for `"execute"`: includes those that servers not yet connected may need. */
 function withFixedTools(view: View, sent: McpSent, { search, resourceTools }: ThreadSettings): McpSent {
   const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
   const mayHaveResources = isAnyUnknown || view.servers().some(({ hasResources }) => hasResources);
@@ -277,10 +265,7 @@ function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: 
   return { added: diff.added.map(toBound), removed: diff.removed.map(toBound), changed: diff.changed.map(toBound) };
 }
 
-/**
- * Un-promotes what was removed or changed. Tools that joined an always loaded server get places behind what is bound already,
- * a limited number; the rest is found by search.
- */
+/** Demotes removed and changed tools. Promotes up to `maxPromoted` tools that joined an always loaded server. */
 function activationChange(
   view: View,
   changes: readonly Change[],

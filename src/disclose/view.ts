@@ -11,23 +11,23 @@ export interface ViewOptions {
   readonly tools?: readonly string[] | undefined;
 }
 
-/** State of a server's connection; `"unavailable"`: it is left alone for a while because it failed several times. */
+/** State of a server's connection; `"unavailable"`: not called for a while, after repeated failures. */
 export type StateOf = (serverName: string) => ConnectionState | "unavailable";
 
-/** What identifies a tool to a {@link Sight}. */
+/** The parts of a tool that decide whether it is visible. */
 export type SeenTool = Pick<ToolEntry, "serverName" | "toolName" | "boundName"> & Partial<Pick<ToolEntry, "annotations">>;
 
-/** What may be seen, by those for whom it is the same. */
+/** The servers and tools that are visible, shared by all runs that see the same. */
 export interface Sight {
-  /** Equal keys mean equal sight, in every process. */
+  /** Equal keys mean the same visibility, in every process. */
   readonly key: string;
-  /** Names of the servers that may be used, in the order of the configuration. */
+  /** Servers that may be used, in configuration order. */
   readonly serverNames: readonly string[];
-  /** Names of the servers that might be used if the thread had not disabled them. */
+  /** Servers that could be used if the thread had not disabled them. */
   readonly disabledNames: readonly string[];
-  /** Whether what a server has besides tools may be listed. */
+  /** Whether a server's prompts and resources may be listed. */
   readonly mayList: (serverName: string) => boolean;
-  /** Whether a tool of one of these servers may be seen; `undefined` when all may. */
+  /** `undefined` when every tool of these servers is visible. */
   readonly isToolVisible: ((tool: SeenTool) => boolean) | undefined;
 }
 
@@ -36,29 +36,28 @@ export interface ServerView {
   readonly serverName: string;
   readonly settings: ServerSettings;
   readonly digest: string;
-  /** Its visible tools, sorted by raw name. */
+  /** Visible tools, sorted by raw name. */
   readonly tools: readonly ToolEntry[];
-  /** Those of them that are bound in every model call although the server is deferred. */
+  /** Visible tools that are always loaded although the server is deferred. */
   readonly alwaysLoaded: readonly ToolEntry[];
   readonly definitionChars: number;
-  /** True when it has tools and none of them may be seen: then it is not spoken of. */
+  /** True when it has tools and none is visible: it must not be mentioned. */
   readonly isBlank: boolean;
-  /** Whether it has resources that may be listed. */
   readonly hasResources: boolean;
-  /** The server's own title. Untrusted. */
+  /** Untrusted. */
   readonly title: string | undefined;
-  /** The server's own instructions. Untrusted. */
+  /** Untrusted. */
   readonly instructions: string | undefined;
 }
 
-/** What all see who see the same. Derived parts are kept for as long as a server's catalog stays the same. */
+/** The view of all runs with the same sight. Caches derived values while a server's catalog stays the same. */
 export class SharedView {
   readonly catalog: Catalog;
   readonly sight: Sight;
   readonly #settings: ReadonlyMap<string, ServerSettings>;
   readonly #stateOf: StateOf;
   readonly #servers = new WeakMap<ServerCatalog, ServerView>();
-  /** Tools that were found to be visible: a search asks about every candidate. */
+  /** Caches visible tools: a search tests every candidate. */
   readonly #visible = new WeakSet<SeenTool>();
   readonly #names: ReadonlySet<string>;
   #known: { readonly version: number; readonly servers: readonly ServerView[]; readonly definitionChars: number } | undefined;
@@ -90,7 +89,6 @@ export class SharedView {
     return this.sight.isToolVisible === undefined || this.sight.isToolVisible(tool);
   }
 
-  /** The known servers and the size of all their definitions. */
   current() {
     if (this.#known?.version !== this.catalog.version) {
       const servers = this.sight.serverNames.flatMap((serverName) => this.server(serverName) ?? []);
@@ -125,18 +123,17 @@ export class SharedView {
   }
 }
 
-/** What one run sees of a catalog. */
+/** The catalog as one run sees it. */
 export class View {
   readonly catalog: Catalog;
-  /** Equal keys mean equal narrowing. */
+  /** Equal keys mean the same visibility. */
   readonly key: string;
-  /** Names of the servers this run may use, connected or not, in the order of the configuration. */
+  /** Servers this run may use, connected or not, in configuration order. */
   readonly serverNames: readonly string[];
-  /** Names of the servers that this thread has disabled. */
   readonly disabledNames: readonly string[];
-  /** Whether a visible tool that is about to be shown may be: asks the policy's function, when there is one. */
+  /** Whether a visible tool may be shown now: asks the policy's function, when there is one. */
   readonly mayShow: (tool: SeenTool) => boolean;
-  /** Whether a function decides what may be shown: its answer may change at any time. */
+  /** True when a function decides what is shown. Its answer may change at any time. */
   readonly hasFunction: boolean;
   readonly #shared: SharedView;
 
@@ -150,12 +147,12 @@ export class View {
     this.mayShow = mayShow ?? (() => true);
   }
 
-  /** The servers that may be spoken of: not those of which every tool is hidden. */
+  /** Servers that may be mentioned: all but those with only hidden tools. */
   spokenServers(): readonly string[] {
     return this.serverNames.filter((serverName) => this.server(serverName)?.isBlank !== true);
   }
 
-  /** The servers that this thread has disabled and that may be spoken of. */
+  /** Disabled servers that may be mentioned. */
   spokenDisabled(): readonly string[] {
     return this.disabledNames.filter((serverName) => {
       const tools = this.catalog.server(serverName)?.tools ?? [];
@@ -164,42 +161,38 @@ export class View {
     });
   }
 
-  /** Settings of a server. */
   settings(serverName: string): ServerSettings {
     return this.#shared.settings(serverName);
   }
 
-  /** State of a server's connection. */
   state(serverName: string): ConnectionState | "unavailable" {
     return this.#shared.state(serverName);
   }
 
-  /** The servers whose tools are known, in the order of the configuration. */
+  /** Servers with a known tool list, in configuration order. */
   servers(): readonly ServerView[] {
     return this.#shared.current().servers;
   }
 
-  /** Characters of the definitions of all visible tools. */
   get definitionChars(): number {
     return this.#shared.current().definitionChars;
   }
 
-  /** One server whose tools are known. */
+  /** The server, when its tool list is known. */
   server(serverName: string): ServerView | undefined {
     return this.#shared.server(serverName);
   }
 
-  /** True when this run may see and use the tool, as far as that can be said without asking a function. */
+  /** True when this run may use the tool. Does not ask the policy's function. */
   isVisible(tool: SeenTool): boolean {
     return this.#shared.isVisible(tool);
   }
 
-  /** True when the tool may be shown. */
+  /** True when the tool is visible and the policy's function does not hide it. */
   shows(tool: SeenTool): boolean {
     return this.isVisible(tool) && this.mayShow(tool);
   }
 
-  /** The visible tool of a bound name. */
   tool(boundName: string): ToolEntry | undefined {
     const entry = this.catalog.tool(boundName);
     return entry !== undefined && this.isVisible(entry) ? entry : undefined;

@@ -7,21 +7,19 @@ import type { ServerSettings } from "../config/settings.js";
 import type { Policy } from "../policy/policy.js";
 import { SharedView, View, type SeenTool, type Sight, type StateOf, type ViewOptions } from "./view.js";
 
-/** So many different sights are remembered for one agent; a further one costs a pass over the catalog. */
+/** Number of cached sights per agent. Any other costs a pass over the catalog. */
 const MAX_SIGHTS = 32;
 
-/** What views are made of. */
 export interface ViewsParts {
   readonly catalog: Catalog;
   readonly servers: ReadonlyMap<string, ServerSettings>;
   readonly stateOf: StateOf;
-  /** The policy in force. */
   readonly policyOf: () => Policy;
 }
 
-/** The views of one agent: what it sees in a run depends on the run's context, and on the policy in force. */
+/** The views of one agent. They depend on the run's context and on the current policy. */
 export class Views {
-  /** Names of the servers the agent may use in some run, in the order of the configuration. */
+  /** Servers that the agent may use in some run, in configuration order. */
   readonly serverNames: readonly string[];
   readonly #parts: ViewsParts;
   readonly #optionsKey: string;
@@ -37,11 +35,7 @@ export class Views {
     this.#optionsKey = JSON.stringify([servers ?? null, tools ?? null]);
   }
 
-  /**
-   * What a run sees.
-   *
-   * @param disabled - Names of servers that its thread does not use.
-   */
+  /** The view of a run. `disabled` names servers that its thread does not use. */
   of(context: McpRunContext, disabled: readonly string[] = []): View {
     const policy = this.#parts.policyOf();
     const audience = policy.audienceOf(context);
@@ -65,7 +59,7 @@ export class Views {
     return policy.hasFunction ? new View(shared, (tool) => policy.mayShow(tool, context)) : new View(shared);
   }
 
-  /** The test of a tool; `undefined` when every tool passes. */
+  /** Test for visible tools; `undefined` when every tool passes. */
   #testOf(policy: Policy, isPermitted: (tool: SeenTool) => boolean): ((tool: SeenTool) => boolean) | undefined {
     const matches = this.#matchesTool;
     if (matches === undefined) return policy.isOpen ? undefined : isPermitted;

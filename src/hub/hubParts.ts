@@ -8,7 +8,7 @@ import { Snapshots } from "../catalog/snapshots.js";
 import { takeToolList } from "../catalog/takeToolList.js";
 import { ToolFingerprints } from "../catalog/toolFingerprints.js";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
-import { storeOf } from "../connect/fileStore.js";
+import { storeOf } from "../connect/stores.js";
 import { consentOf, openManaged } from "../connect/open/managed.js";
 import type { OpenPeer } from "../connect/peer.js";
 import { ConnectionPool } from "../connect/pool.js";

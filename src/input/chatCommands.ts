@@ -3,25 +3,19 @@ import { nearest } from "../text/nearest.js";
 import type { ConnectionPool } from "../connect/pool.js";
 import type { View } from "../disclose/view.js";
 
-/** What a person can do by `/mcp`; see the option `chatCommands`. */
+/** Which `/mcp` commands a person may use; see the option `chatCommands`. */
 export type ChatCommands = "off" | "thread" | "all";
 
-/** What was typed behind `/mcp`. */
 export type ChatCommand =
   | { readonly kind: "list" }
   | { readonly kind: "enable" | "disable" | "reconnect"; readonly serverName: string }
-  /** What cannot be done, with what can. */
+  /** Says what is wrong and what can be typed. */
   | { readonly kind: "problem"; readonly text: string };
 
 const ACTIONS = ["enable", "disable", "reconnect"] as const;
 const CHAT_COMMAND = /^\s*\/mcp(?:\s+([^]*))?$/;
 
-/**
- * Reads a chat command. Pure; never throws.
- *
- * @param serverNames - The servers a person may name.
- * @returns `undefined` for text that is none.
- */
+/** Parses a chat command; `undefined` for any other text. `serverNames`: servers that a person may name. Pure; never throws. */
 export function parseChatCommand(text: string, serverNames: readonly string[], allowed: ChatCommands): ChatCommand | undefined {
   const match = allowed === "off" ? null : CHAT_COMMAND.exec(text);
   if (match === null) return undefined;
@@ -41,11 +35,7 @@ export function parseChatCommand(text: string, serverNames: readonly string[], a
   return { kind: "problem", text: `There is no server "${oneLine(rest, 64)}".${serversLine(serverNames)}` };
 }
 
-/**
- * The servers as a person sees them in a thread.
- *
- * @param pool - Knows why a server cannot be used; told with `"all"`.
- */
+/** Lists the servers of a thread for a person. With `"all"` it includes the errors of their connections. */
 export function describeServers(view: View, allowed: ChatCommands, pool: ConnectionPool): string {
   const names = [...view.spokenServers(), ...view.spokenDisabled()];
   if (names.length === 0) return "There are no MCP servers here.";

@@ -1,4 +1,4 @@
-/** Part of a text: from `start` up to, not including, `end`. */
+/** Part of a text, from `start` up to but not including `end`. */
 export interface Range {
   readonly start: number;
   readonly end: number;
@@ -7,11 +7,9 @@ export interface Range {
 const FENCE = /^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)$/;
 
 /**
- * Where a text is Markdown code: fenced blocks, and code spans inside a paragraph. Pure, in time linear in the length.
- *
- * Only what decides whether words are meant as words: a parser of all of Markdown takes a hundred times as long.
- *
- * @returns The ranges in order; they do not overlap.
+ * Finds Markdown code in a text: fenced blocks, and code spans inside a paragraph. Pure; linear time.
+ * Not a full Markdown parser: that takes a hundred times as long.
+ * @returns The ranges in order, without overlaps.
  * @see https://spec.commonmark.org/0.31.2/#code-spans
  */
 export function codeRanges(text: string): Range[] {
@@ -44,13 +42,13 @@ export function codeRanges(text: string): Range[] {
   return ranges;
 }
 
-/** The code spans of a paragraph: a run of backticks up to the next run of the same length. */
+/** Code spans of a paragraph: from a run of backticks to the next run of the same length. */
 function codeSpans(text: string, from: number, to: number): Range[] {
   const runs = [...text.slice(from, to).matchAll(/`+/g)].map(({ 0: run, index }) => ({
     start: from + index,
     end: from + index + run.length,
   }));
-  // The next run of the same length, found from the end.
+  // Finds the next run of the same length, from the end.
   const closers: (number | undefined)[] = [];
   const latest = new Map<number, number>();
   for (let index = runs.length - 1; index >= 0; index -= 1) {

@@ -7,19 +7,17 @@ export interface PromptArgument {
   readonly required: boolean;
 }
 
-/** What was typed behind a command: the arguments, or why they cannot be read. */
+/** The arguments typed after a command, or why they cannot be read. */
 export type CommandLine =
   | { readonly kind: "arguments"; readonly arguments: Readonly<Record<string, string>> }
   | { readonly kind: "problem"; readonly problem: string };
 
 interface Token {
-  /** Before the first `=`, when it could be the name of an argument. */
+  /** The part before the first `=`, when it could be an argument's name. */
   readonly key: string | undefined;
-  /** Without quotes; behind `=` when there is a key. */
+  /** Without quotes; after the `=` when there is a key. */
   readonly value: string;
-  /** As it was typed. */
   readonly raw: string;
-  /** The space before it. */
   readonly before: string;
 }
 
@@ -27,11 +25,8 @@ const KEY = /[\p{L}_][\p{L}\p{N}_.-]*=/uy;
 
 /**
  * Reads the arguments of a command. Pure; never throws.
- *
- * `key=value` wherever it stands; `"two words"` in single or double quotes, in which `\` keeps a quote or a backslash; the
- * remaining values go to the arguments that are still missing, in the order they are declared, the last one taking all
- * the rest as it was typed. A key that is not declared is a problem unless it stands inside that rest.
- *
+ * `key=value` may stand anywhere. Values may be quoted; `\` escapes a quote or a backslash. Other values fill missing arguments
+ * in declared order, and the last one takes the rest as typed. An undeclared key is a problem, except inside that rest.
  * @example
  * readCommandLine('high "it broke" today', [{ name: "priority", required: true }, { name: "note", required: false }]);
  * // → { kind: "arguments", arguments: { priority: "high", note: "\"it broke\" today" } }
@@ -66,7 +61,7 @@ export function readCommandLine(text: string, declared: readonly PromptArgument[
   return { kind: "arguments", arguments: Object.fromEntries(values) };
 }
 
-/** The arguments of a command as they are typed, such as `city=… [state=…]`. */
+/** Usage text of a command's arguments, such as `city=… [state=…]`. */
 export function usageOf(declared: readonly PromptArgument[]): string {
   return declared.map(({ name, required }) => (required ? `${name}=…` : `[${name}=…]`)).join(" ");
 }
@@ -96,14 +91,14 @@ function tokenize(text: string, names: ReadonlySet<string>): Token[] {
     const raw = text.slice(at, value.end);
     const key = keyPart === "" ? undefined : keyPart.slice(0, -1);
     tokens.push({ key, value: value.text, raw, before: gap });
-    // What is taken out of the middle of a text leaves one gap.
+    // Removing a named argument from the middle of a text leaves one gap.
     if (key === undefined || !names.has(key)) gap = "";
     at = value.end;
   }
   return tokens;
 }
 
-/** A value that begins here: quoted, or up to the next space. */
+/** Reads a value: quoted, or up to the next space. */
 function readValue(text: string, start: number): { readonly text: string; readonly end: number } {
   const quote = text[start];
   if (quote === '"' || quote === "'") {
@@ -115,7 +110,7 @@ function readValue(text: string, start: number): { readonly text: string; readon
         if (end === text.length || /\s/.test(text[end]!)) return { text: value, end };
         break;
       }
-      // Only what would end the value is kept by it: `"C:\dir"` stays a path.
+      // Only quotes and backslashes are escaped: `"C:\dir"` stays a path.
       if (char === "\\" && (text[at + 1] === quote || text[at + 1] === "\\")) at += 1;
       value += text[at]!;
     }

@@ -9,24 +9,22 @@ import { failureText } from "../call/failureText.js";
 import { parseMentions } from "./parseMentions.js";
 import { textsOf } from "./typed.js";
 
-/** A prompt that is about to be got. */
 export interface Invocation {
   readonly serverName: string;
   readonly promptName: string;
-  /** As it is typed, without `/`. */
+  /** As typed, without `/`. */
   readonly name: string;
   readonly arguments: Record<string, string>;
 }
 
-/** What a server without prompts is answered with, behind its name. */
+/** Follows the name of a server that has no prompts. */
 export const HAS_NO_PROMPTS = "has no prompts.";
 
 const COMMAND = /^\s*\/(mcp__\S*)([^]*)$/;
 
 /**
- * The prompt that a message invokes.
- *
- * @returns Text for the person when there is none to be got; `undefined` for a message that is no command.
+ * Finds the prompt that a message invokes.
+ * @returns Text for the person when the prompt cannot be used; `undefined` for a message that is not a command.
  * @throws only the abort reason.
  */
 export async function readCommand(
@@ -60,7 +58,7 @@ function invocationOf(command: McpCommand, line: string, view: View): Invocation
   const { serverName, promptName, name, arguments: declared } = command;
   let read = readCommandLine(line, declared);
   if (read.kind === "problem") {
-    // A resource that is attached need not be an argument.
+    // An attached resource need not be an argument.
     const rest = withoutMentions(line, view.serverNames);
     if (rest !== line) read = readCommandLine(rest, declared);
   }
@@ -78,7 +76,6 @@ function withoutMentions(line: string, serverNames: readonly string[]): string {
   return rest + line.slice(from);
 }
 
-/** How a command is typed, for the person. */
 function describeUsage({ name, arguments: declared }: McpCommand): string {
   const lines = declared.map(({ name: argument, description = "", required }) => {
     const about = [required ? "required" : "", oneLine(description, 200)].filter((part) => part !== "");

@@ -7,42 +7,41 @@ import type { View } from "../disclose/view.js";
 import type { PromptArgument } from "./commandLine.js";
 import { promptSlug, serverSlug, slugTable } from "./slugs.js";
 
-/** A prompt of a server, as a person invokes it. Texts are the server's and untrusted. */
+/** A prompt of a server, as a person invokes it. Its texts are untrusted. */
 export interface McpCommand {
-  /** `mcp__<server>__<prompt>`, typed with a `/` before it. */
+  /** `mcp__<server>__<prompt>`; typed with a `/` before it. */
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
   readonly arguments: readonly PromptArgument[];
   readonly source: "mcp";
   readonly serverName: string;
-  /** The server's own name of the prompt. */
+  /** The prompt's name on its server. */
   readonly promptName: string;
 }
 
-/** What a typed command is. */
 export type CommandLookup =
   | { readonly kind: "found"; readonly command: McpCommand }
-  /** None, or none that may be known. `similar` are names without `/`. */
+  /** Does not exist or is denied. `similar` holds names without `/`. */
   | { readonly kind: "unknown"; readonly similar: readonly string[] };
 
 const PREFIX = "mcp__";
 const MAX_SIMILAR = 5;
 
-/** The prompts of servers as commands: which there are, and which one a typed name means. */
+/** Lists the prompts of servers as commands and finds typed ones. */
 export class Commands {
   readonly #reads: ServerReads;
   readonly #permits: Permits;
   readonly #servers: ReadonlyMap<string, string>;
 
-  /** @param serverNames - Names of all configured servers: how each is typed depends on all. */
+  /** @param serverNames - All configured servers: each typed name depends on the whole set. */
   constructor(serverNames: readonly string[], reads: ServerReads, permits: Permits) {
     this.#reads = reads;
     this.#permits = permits;
     this.#servers = slugTable(serverNames, serverSlug);
   }
 
-  /** The commands of these servers that `caller` may use, in the order of the servers. A server that fails has none. */
+  /** Commands of these servers that `caller` may use, in server order. A server that fails has none. */
   async list(serverNames: readonly string[], caller: Caller): Promise<McpCommand[]> {
     const lists = await Promise.allSettled(
       serverNames.map(async (serverName) => this.#commandsOf(serverName, await this.#reads.list(serverName, "prompts", caller))),
@@ -54,10 +53,8 @@ export class Commands {
   }
 
   /**
-   * The command that is meant by a typed name.
-   *
+   * Finds the command that a person typed; ignores case when that is unambiguous.
    * @param typed - Without `/`.
-   * @param view - What may be meant.
    * @throws {McpMiddlewareError} when the server's prompts cannot be listed.
    */
   async find(typed: string, view: View, caller: Caller): Promise<CommandLookup> {
@@ -67,7 +64,7 @@ export class Commands {
       const known = [...this.#servers].filter(([, name]) => spoken.includes(name)).map(([slug]) => `${PREFIX}${slug}__…`);
       return { kind: "unknown", similar: nearestOf(`${headOf(typed)}__…`, known, MAX_SIMILAR) };
     }
-    // Where lists are denied nothing is sent; where they are asked, what was typed is looked up and nothing else told.
+    // A denied list is not requested. For an asked one, only the typed name is looked up and no others are suggested.
     const mayList = this.#permits.decide({ kind: "list", serverName }, caller).kind;
     if (mayList === "deny") return { kind: "unknown", similar: [] };
     const listed = this.#commandsOf(serverName, await this.#reads.lookUp(serverName, "prompts", caller.signal));
@@ -80,7 +77,6 @@ export class Commands {
     return { kind: "unknown", similar: [...new Set(near.length === 0 ? names : near)].slice(0, MAX_SIMILAR) };
   }
 
-  /** The configured server that a typed name begins with. */
   serverOf(typed: string): string | undefined {
     return this.#servers.get(headOf(typed).slice(PREFIX.length));
   }
@@ -109,7 +105,7 @@ export class Commands {
   }
 }
 
-/** The typed name up to the `__` behind the server: no server is typed with one. */
+/** The typed name up to the `__` after the server, whose typed name has no `__`. */
 function headOf(typed: string): string {
   const end = typed.indexOf("__", PREFIX.length + 1);
   return end < 0 ? typed : typed.slice(0, end);

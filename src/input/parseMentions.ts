@@ -1,34 +1,30 @@
 import { codeRanges, type Range } from "./codeRanges.js";
 
-/** A resource that a text names. */
 export interface Mention extends Range {
   readonly serverName: string;
   readonly uri: string;
 }
 
-/** A longer URI is no mention. */
+/** A longer URI is not a mention. */
 export const MAX_URI_CHARS = 4_096;
 
-/* What stands before the `@` of an e-mail address, of a path, or of one that is escaped. Scripts without spaces are not words here. */
+/* Characters before an `@` in e-mail addresses, paths and escapes. Scripts without spaces are exempt. */
 const JOINED = /[\p{L}\p{M}\p{N}_+\-%/\\@&#$~]$/u;
 const WITHOUT_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]$/u;
 const QUOTES: Readonly<Record<string, string>> = { '"': '"', "'": "'", "“": "”" };
 const CLOSERS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 const OPENERS = "([{";
-/* Never part of a URI that is written without quotes; the last ones end a sentence in scripts without spaces. */
+/* Characters that end an unquoted URI. The last ones end sentences in scripts without spaces. */
 
 const ENDS = /[\s\p{Cc}\p{Cf}<>"`|“”»，。；！？、）」』】》]/u;
 const POSSESSIVE = /^['’]s$/;
 const TRAILING = ".,;:!?'*…’";
 
 /**
- * The resources that a text names by `@server:uri`, in order. Pure; never throws; in time linear in the length.
- *
- * A mention counts when the server is known; of several names that fit the longest one is meant. The URI goes on to the
- * next space, or is quoted: `@docs:"file:///two words.md"`, `@"docs:file:///two words.md"`. Punctuation behind it and brackets that are not
- * balanced are left out. Nothing counts inside code spans and fences, behind a letter (e-mail addresses), behind a slash
- * or a backslash.
- *
+ * Finds the resources that a text mentions as `@server:uri`, in order. Pure; never throws; linear time.
+ * The server must be known; the longest matching name wins. The URI ends at a space or is quoted: `@docs:"file:///two words.md"`,
+ * `@"docs:file:///two words.md"`. Punctuation after it and unbalanced brackets are left out. Ignores code, e-mail addresses, and
+ * an `@` after a slash or a backslash.
  * @example
  * parseMentions("compare @docs:file:///a.md, please", ["docs"]);
  * // → [{ serverName: "docs", uri: "file:///a.md", start: 8, end: 26 }]
@@ -48,7 +44,7 @@ export function parseMentions(text: string, serverNames: readonly string[]): Men
       continue;
     }
     const found = isJoined(text, at) ? undefined : mentionAt(text, at, nameAt, quoteFrom);
-    // A longer one is passed over whole: what is in it was looked at.
+    // Skips a mention that is too long as a whole.
     if (found !== undefined && found.uri.length <= MAX_URI_CHARS) mentions.push(found);
     at = found?.end ?? at + 1;
   }
@@ -56,7 +52,7 @@ export function parseMentions(text: string, serverNames: readonly string[]): Men
 }
 
 function isJoined(text: string, at: number): boolean {
-  // Two units: the character before may be a pair.
+  // Two code units: the character before may be a surrogate pair.
   const before = text.slice(Math.max(0, at - 2), at);
   return JOINED.test(before) && !WITHOUT_SPACES.test(before);
 }
@@ -83,7 +79,7 @@ function mentionAt(text: string, at: number, nameAt: NameFinder, quoteFrom: Quot
   return uri === "" || uri.includes("\n") ? undefined : { serverName, uri, start: at, end: end + 1 };
 }
 
-/** Where a URI ends that begins here and is not quoted; its beginning when there is none. */
+/** The end of an unquoted URI; `start` when there is none. */
 function uriEnd(text: string, start: number): number {
   const open: { readonly bracket: string; readonly at: number }[] = [];
   let end = start;
@@ -98,7 +94,7 @@ function uriEnd(text: string, start: number): number {
     if (open.at(-1)?.bracket !== opener) break;
     open.pop();
   }
-  // What is left open at the very end belongs to the text around.
+  // Trailing punctuation and brackets left open at the end belong to the surrounding text.
   for (;;) {
     const last = end - 1;
     if (last < start) return start;
@@ -111,7 +107,7 @@ function uriEnd(text: string, start: number): number {
   }
 }
 
-/** Finds the longest known server name with a colon behind it at a place of the text. */
+/** Finds the longest known server name that stands at a position and has a colon after it. */
 function nameFinder(text: string, serverNames: readonly string[]): NameFinder {
   const byFirst = new Map<string, string[]>();
   for (const name of [...serverNames].sort((a, b) => b.length - a.length)) {
@@ -123,7 +119,7 @@ function nameFinder(text: string, serverNames: readonly string[]): NameFinder {
   return (from) => byFirst.get(text[from] ?? "")?.find((name) => text[from + name.length] === ":" && text.startsWith(name, from));
 }
 
-/** Finds the next quote; what was found is remembered, so that many open quotes take no longer than one. */
+/** Finds the next quote. Caches positions, so that many open quotes stay linear. */
 function quoteFinder(text: string): QuoteFinder {
   const next = new Map<string, number>();
   return (quote, from) => {

@@ -3,11 +3,9 @@ import { HumanMessage, type BaseMessage } from "@langchain/core/messages";
 import { mention, type ImagePlacement } from "../call/contentBlock.js";
 import type { ThreadResource } from "../state.js";
 
-/** Where the resources of a thread stand in a request. */
 export interface PlacedResources {
   /** Blocks for the end of the system message, in order of first mention. */
   readonly system: readonly string[];
-  /** The messages of the request, with what stands beside them. */
   readonly messages: BaseMessage[];
 }
 
@@ -15,12 +13,9 @@ type ContentBlock =
   { readonly type: "text"; readonly text: string } | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
 
 /**
- * Puts the resources of a thread into a request. Pure: the same for the same state, so that prompt caches hold.
- *
- * Text goes to the system message, or beside the message that names it; images always stand beside that message. Messages
- * of the thread are never written to.
- *
- * @param threadIds - Ids of the messages of the thread: a resource is shown while one that names it is there.
+ * Puts a thread's resources into a request. Pure, so that prompt caches hold; the thread's messages do not change.
+ * Text goes to the system message or beside the message that mentions it. Images always go beside that message.
+ * @param threadIds - Ids of the thread's messages. A resource is shown while a message that mentions it exists.
  */
 export function placeResources(
   resources: readonly ThreadResource[],
@@ -67,7 +62,7 @@ function withBlocks(message: BaseMessage, blocks: readonly ContentBlock[] | unde
     content: [...own, ...blocks] as never,
     ...(id === undefined ? {} : { id }),
     ...(name === undefined ? {} : { name }),
-    // Deprecated for what providers send; LangChain's own middleware keeps what it knows of a message there.
+    // Deprecated for provider data, but LangChain's middleware keeps its own data there.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     additional_kwargs,
     response_metadata,

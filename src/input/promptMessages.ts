@@ -10,15 +10,10 @@ import { MAX_IMAGE_CHARS, MAX_IMAGES } from "./resourceContents.js";
 const MAX_MESSAGES = 50;
 
 /**
- * The messages of a prompt, to take the place of the command that was typed. Pure.
- *
- * The first one has the id of the typed message, so that it replaces it; pictures and files of the typed message stay,
- * with the last message of the person. Each carries its origin. What a server wrote cannot open or close one of our
- * blocks.
- *
- * @param typed - The message with the command.
+ * Converts a prompt's messages, to replace the command that was typed. `[]` when the prompt is empty. Pure.
+ * The first message takes the id of `typed`, and the last human message its images and files. Each message carries its origin.
+ * Server text cannot open or close one of our blocks.
  * @param maxChars - Characters of all texts together.
- * @returns `[]` when the prompt has nothing to say.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
  */
 export function toPromptMessages(
@@ -39,7 +34,7 @@ export function toPromptMessages(
   const [command = ""] = textsOf(typed);
   const origin: McpCommandOrigin = { serverName, promptName, arguments: args, text: command };
   const base = { additional_kwargs: { [COMMAND_ORIGIN]: origin } };
-  // A conversation begins with the person, and it is they who speak last: providers want both.
+  // Providers want the conversation to begin and end with the person.
   const leading = readings[0]!.isAssistant ? [new HumanMessage({ ...base, content: command })] : [];
   const trailing = readings.at(-1)!.isAssistant ? [new HumanMessage({ ...base, content: command })] : [];
   let imagesLeft = MAX_IMAGES;
@@ -70,7 +65,7 @@ function readMessage(role: unknown, content: unknown, serverName: string): Messa
   const isAssistant = role === "assistant";
   const blocks = (Array.isArray(content) ? (content as unknown[]) : [content]).map((block) => readBlock(block, serverName));
   const sent = blocks.flatMap(({ image }) => image ?? []);
-  // What an assistant says is text for every provider.
+  // Providers take only text from an assistant.
   const images = isAssistant ? [] : sent.filter(({ image_url: { url } }) => url.length <= MAX_IMAGE_CHARS);
   const lost = images.length === sent.length ? [] : ["[An image, not shown]"];
   const texts = [...blocks.map(({ text }) => text), ...lost].filter((text) => text !== "");

@@ -8,20 +8,18 @@ import { McpConnectionError, McpPolicyError } from "../errors.js";
 import { failureText } from "../call/failureText.js";
 import { excerptOf, type ResourceExcerpt } from "./resourceContents.js";
 
-/** What reading a resource brought. */
 export type Reading = ResourceRef & {
-  /** Kept to tell later whether the resource changed; `""` when that does not matter. */
+  /** Tells later whether the resource changed; `""` when that does not matter. */
   readonly mark: string;
 } & ({ readonly kind: "read"; readonly excerpt: ResourceExcerpt } | { readonly kind: "failed"; readonly why: string });
 
-/** What a server without resources is answered with, behind its name. */
+/** Follows the name of a server that has no resources. */
 export const HAS_NO_RESOURCES = "has no resources that can be read. Use its tools instead.";
 
 /**
- * Reads resources at the same time, within one deadline. What fails says so in its reading.
- *
- * @param callerOf - Who a resource is read for, with what a person said about it.
- * @throws only the abort reason when the run was aborted.
+ * Reads resources in parallel, within one deadline. Failures are readings too.
+ * @param callerOf - The caller for a resource, with a person's decision about it.
+ * @throws only the abort reason.
  */
 export async function readMentions(
   reads: ServerReads,
@@ -32,7 +30,7 @@ export async function readMentions(
   if (wanted.length === 0) return [];
   const outer = callerOf(wanted[0]!).signal;
   const { signal, abort, unlink } = linkSignal(outer ?? new AbortController().signal);
-  // One for all of them, each with listeners of its own.
+  // All reads share this signal, each with its own listeners.
   setMaxListeners(0, signal);
   const late = new McpConnectionError("REQUEST_TIMEOUT", `Reading took longer than mentionDeadlineMs (${mentionDeadlineMs}).`);
   const timer = setTimeout(() => abort(late), mentionDeadlineMs);
@@ -43,7 +41,7 @@ export async function readMentions(
         return { serverName, uri, mark, kind: "read", excerpt: excerptOf(result, uri, maxResourceChars) };
       } catch (error) {
         outer?.throwIfAborted();
-        // A refusal stands; nobody is asked again in every turn.
+        // Without a mark, later turns do not ask again after a refusal.
         const mark = McpPolicyError.isInstance(error) ? "" : reads.markOf({ serverName, uri });
         const why =
           error === late

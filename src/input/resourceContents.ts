@@ -4,34 +4,33 @@ import { cutMiddle, cutNotice, defang } from "../call/result.js";
 import { cut, oneLine } from "../text/clean.js";
 import { isRecord } from "../text/isRecord.js";
 
-/** What is kept of a resource that was read: as much of its text as can be shown, and its images. */
+/** The parts of a resource that can be shown. */
 export interface ResourceExcerpt {
   readonly parts: readonly {
     readonly uri: string;
     readonly mimeType: string | undefined;
-    /** Clean; of a very long text head and tail. */
+    /** Cleaned. A very long text keeps its head and tail. */
     readonly text: string;
     readonly totalChars: number;
   }[];
   /** As `data:` URLs. */
   readonly images: readonly string[];
-  /** Contents that are not among the parts. */
+  /** Number of contents that are not in `parts`. */
   readonly leftOut: number;
 }
 
 const MAX_PARTS = 20;
-/** Images of one resource or prompt that are shown. */
+/** Maximum number of images of one resource or prompt. */
 export const MAX_IMAGES = 10;
-/** Characters of an image: about 5 MB, which is what providers take. */
+/** Maximum characters of an image: about 5 MB, the limit of providers. */
 export const MAX_IMAGE_CHARS = 7_000_000;
 const MAX_URI_CHARS = 500;
 const TEXT_TYPE = /^(?:text\/|application\/(?:.*\+)?(?:json|xml|yaml|javascript))/i;
 
 /**
- * Takes what can be shown out of the answer to `resources/read`, however malformed. Pure; never throws.
- *
- * @param uri - The URI that was read; contents that have none of their own are of it.
- * @param maxChars - No more than this can be shown of one text.
+ * Extracts what can be shown from a `resources/read` result, however malformed. Pure; never throws.
+ * @param uri - The URI that was read, for contents without their own.
+ * @param maxChars - The most that can be shown of one text.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
  */
 export function excerptOf(result: Readonly<Record<string, unknown>>, uri: string, maxChars: number): ResourceExcerpt {
@@ -46,7 +45,7 @@ export function excerptOf(result: Readonly<Record<string, unknown>>, uri: string
   return { parts, images, leftOut: contents.length - parts.length };
 }
 
-/** The text of one content; an image is put to the images and leaves a line. */
+/** The text of one content. An image goes to `images`, with a line of text in its place. */
 function textOf({ text, blob }: Record<string, unknown>, mimeType: string | undefined, images: string[]): string {
   if (typeof text === "string") return text;
   if (typeof blob !== "string") return "";
@@ -62,13 +61,12 @@ function textOf({ text, blob }: Record<string, unknown>, mimeType: string | unde
   return "[Image, shown apart from this text]";
 }
 
-/** Head and tail of a very long text, with a notice between them. */
 function halved(text: string, maxChars: number): string {
   const tail = defang(text.slice(text.length - maxChars));
   return `${defang(text.slice(0, maxChars))}${cutNotice(text.length)}${tail}`;
 }
 
-/** Text that was sent as data. */
+/** Decodes text that was sent as a blob; `undefined` when it is not UTF-8. */
 function decode(blob: string): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(blob, "base64"));
@@ -77,22 +75,19 @@ function decode(blob: string): string | undefined {
   }
 }
 
-/** Characters of the texts and URIs of an excerpt: what it asks for of the room of a turn. */
+/** Characters that an excerpt needs of a turn's room: its texts and URIs. */
 export function excerptChars({ parts }: ResourceExcerpt): number {
   return parts.reduce((sum, { text, uri }) => sum + text.length + uri.length, 0);
 }
 
 /**
- * The `<MCP_RESOURCE …>` blocks of a resource, one for each of its contents. Pure.
- *
- * What a server wrote cannot end a block or begin one.
- *
- * @param maxChars - Characters of all of it, tags included, as long as the tags alone fit.
+ * Renders a resource as `<MCP_RESOURCE …>` blocks, one for each content. Server text cannot open or close a block. Pure.
+ * @param maxChars - Characters of all blocks, including tags, as long as the tags alone fit.
  */
 export function renderResource(serverName: string, uri: string, excerpt: ResourceExcerpt, maxChars: number): string {
   if (excerpt.parts.length === 0) return block(serverName, uri, undefined, "(It is empty.)");
   const tags = excerpt.parts.map((part) => block(serverName, part.uri, part.mimeType, "").length + 1);
-  // Tags take half of the room at the most; the first content is always shown.
+  // Tags take at most half of the room. The first content is always shown.
   let left = maxChars / 2;
   const shown = excerpt.parts.filter((_part, index) => (left -= tags[index]!) >= 0 || index === 0);
   const hidden = excerpt.leftOut + excerpt.parts.length - shown.length;
@@ -110,11 +105,7 @@ export function renderResource(serverName: string, uri: string, excerpt: Resourc
   return blocks.join("\n") + more;
 }
 
-/**
- * The block of a resource that could not be read.
- *
- * @param why - For the model.
- */
+/** Renders the block of a resource that could not be read. `why` is for the model. */
 export function renderFailure(serverName: string, uri: string, why: string): string {
   return block(serverName, uri, undefined, `<error>${oneLine(why, 1_000)}</error>`);
 }
@@ -124,7 +115,7 @@ function block(serverName: string, uri: string, mimeType: string | undefined, bo
   return `<MCP_RESOURCE server="${attribute(serverName, 64)}" uri="${attribute(uri, MAX_URI_CHARS)}"${type}>\n${body}\n</MCP_RESOURCE>`;
 }
 
-/** Untrusted text that cannot end an attribute. */
+/** Escapes untrusted text for an attribute. */
 function attribute(text: string, maxChars: number): string {
   const escaped = oneLine(text, maxChars).replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return cut(escaped, maxChars);

@@ -16,7 +16,6 @@ import { failureText } from "../call/failureText.js";
 import { HAS_NO_RESOURCES } from "./readMentions.js";
 import { excerptOf, renderResource } from "./resourceContents.js";
 
-/** Name of one of the two tools. */
 export type ResourceToolName = (typeof RESOURCE_TOOL_NAMES)[number];
 
 const [LIST, READ] = RESOURCE_TOOL_NAMES;
@@ -48,16 +47,15 @@ const DEFINITIONS: Readonly<Record<ResourceToolName, { readonly description: str
 const MAX_PAGE_CHARS = 8_000;
 const LISTS = ["resources", "resourceTemplates"] as const;
 
-/** What the two tools need of a run. */
 export interface ResourceToolContext {
   readonly reads: ServerReads;
   readonly view: View;
   readonly maxResourceChars: number;
-  /** Characters of images of one result. */
+  /** Maximum characters of the images of one result. */
   readonly maxArtifactChars: number;
 }
 
-/** The operation that a call of one of the tools asks for, when its arguments name a server. */
+/** The operation that a call needs; `undefined` when its arguments name no server or no URI. */
 export function resourceOperation(name: string, args: unknown): Operation | undefined {
   if (!isRecord(args) || typeof args["server"] !== "string") return undefined;
   const serverName = args["server"];
@@ -65,13 +63,11 @@ export function resourceOperation(name: string, args: unknown): Operation | unde
   return name === READ && typeof args["uri"] === "string" ? { kind: "read", serverName, uri: args["uri"] } : undefined;
 }
 
-/** One of the two tools as it is bound. */
 export function resourceTool(name: ResourceToolName, run: RunTool): McpTool {
   const { description, schema } = DEFINITIONS[name];
   return new McpTool({ name, description, schema, metadata: {}, run });
 }
 
-/** The answer to a call. */
 interface Answer {
   readonly serverName: string;
   readonly text: string;
@@ -81,7 +77,7 @@ interface Answer {
 
 type Run = (args: Readonly<Record<string, unknown>>, context: ResourceToolContext, caller: Caller) => Promise<Answer>;
 
-/** Runs a call of one of the two tools. */
+/** Runs a call. Failures become an error answer; aborts and graph interrupts are thrown. */
 export async function runResourceTool(
   name: ResourceToolName,
   given: unknown,
@@ -133,7 +129,7 @@ const listResources: Run = async ({ server, page }, { reads, view }, caller) => 
   };
 };
 
-/** One line for each resource and template of a server; one line alone that says why there are none. */
+/** One line for each resource and template of a server, or one line that says why there are none. */
 async function linesOf(serverName: string, reads: ServerReads, caller: Caller): Promise<string[]> {
   const name = oneLine(serverName, 64);
   try {
@@ -158,7 +154,7 @@ function isShown(value: unknown): value is Record<string, unknown> {
   return isRecord(value) && !isForUserAlone(value);
 }
 
-/** The lines that fit on a page, with where the rest is. */
+/** The lines of one page, with a pointer to the rest. */
 function pageOf(lines: readonly string[], page: number): string {
   const pages: string[][] = [[]];
   let chars = 0;

@@ -3,13 +3,9 @@ import { digest } from "../text/hash.js";
 const HASH_CHARS = 8;
 
 /**
- * Names that can be typed, for names that may hold anything. A pure function of the set of names.
- *
- * A name of letters, digits, `_`, `-` and `.` stays as it is; in others each run of other characters becomes `_`. Where
- * two names would become the same, the one that stays as it is has it, and all others get a short hash of their own.
- *
- * @param slugOf - Makes a name typeable; what it leaves unchanged stays.
- * @returns The names by slug.
+ * Maps typeable slugs to names that may hold any characters. A pure function of the set of names.
+ * When slugs collide, a name that equals its slug keeps it; all others get a short hash.
+ * @param slugOf - Makes a name typeable. A name that it leaves unchanged is typed as it is.
  */
 export function slugTable(names: Iterable<string>, slugOf: (name: string) => string): Map<string, string> {
   const byPlain = new Map<string, string[]>();
@@ -27,12 +23,11 @@ export function slugTable(names: Iterable<string>, slugOf: (name: string) => str
   return table;
 }
 
-/** A prompt's name, to be typed. */
 export function promptSlug(promptName: string): string {
   return slug(promptName) || "prompt";
 }
 
-/** A server's name, to be typed: without `__`, which ends it. */
+/** A server's name as it is typed: without `__`, which ends it. */
 export function serverSlug(serverName: string): string {
   return slug(serverName).replace(/_{2,}/g, "_").replace(/^_|_$/g, "") || "server";
 }

@@ -5,39 +5,32 @@ import type { ResourceRef } from "../call/serverReads.js";
 import type { Reading } from "./readMentions.js";
 import { excerptChars, renderFailure, renderResource } from "./resourceContents.js";
 
-/** How much a thread keeps. */
 export interface ResourceLimits {
   readonly maxResourceChars: number;
   readonly maxTurnResourceChars: number;
   readonly maxCachedResources: number;
 }
 
-/** What happened in a turn. */
 export interface ResourceTurn {
   /** The message of this turn; `undefined` when nothing was typed. */
   readonly messageId: string | undefined;
-  /** The resources it names, each once, in order. */
+  /** Each once, in order. */
   readonly mentioned: readonly ResourceRef[];
   readonly readings: readonly Reading[];
-  /** Ids of the messages of the thread. */
+  /** Ids of all messages of the thread. */
   readonly messageIds: ReadonlySet<string>;
 }
 
-/** Why a resource is not shown whose server the thread has disabled. */
 const IS_DISABLED = "Its server is disabled in this conversation.";
-/** Why a resource is not shown that was read before. */
 const IS_DENIED = "The policy does not allow this resource.";
 
-/** Characters of all images of a thread together, about 15 MB. */
+/** Characters of all images of a thread together: about 15 MB. */
 const MAX_IMAGE_CHARS_OF_ALL = 20_000_000;
-/** Why a resource is shown no more. */
 const LEFT_OUT = "It is not shown any more: other resources need the room. Mention it again if it is needed.";
 
 /**
- * The resources of a thread after a turn: what is new behind what was there, what was read again in its old place. Pure.
- *
- * What no message of the thread names is dropped. Over the limits, those go first that were mentioned first and not in
- * this turn.
+ * The resources of a thread after a turn: known ones keep their place, new ones follow. Pure.
+ * Drops resources that no message mentions. Over the limits, those mentioned first go first, but none of this turn's.
  */
 export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn, limits: ResourceLimits): ThreadResource[] {
   const { messageId, mentioned, messageIds } = turn;
@@ -49,7 +42,7 @@ export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn,
     const reading = readings.get(key);
     const resource = reading === undefined ? old : readAs(reading, old, share);
     if (resource === undefined) return;
-    // An edited message names what it names now.
+    // An edited message may mention other resources than before.
     const ids = new Set(resource.messageIds.filter((id) => messageIds.has(id) && id !== messageId));
     if (messageId !== undefined && isMentioned.has(key)) ids.add(messageId);
     if (ids.size > 0) kept.set(key, { ...resource, messageIds: [...ids] });
@@ -59,7 +52,7 @@ export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn,
   return withinLimits([...kept.values()], isMentioned, (key) => readings.has(key), limits);
 }
 
-/** What readers of the state are told. */
+/** The public summary of the resources in the state. */
 export function cachedView(resources: readonly ThreadResource[]): CachedMcpResource[] {
   return resources.map((resource) => {
     const { serverName, uri, mimeType, images, isError } = resource;
@@ -68,17 +61,17 @@ export function cachedView(resources: readonly ThreadResource[]): CachedMcpResou
   });
 }
 
-/** A resource as it is shown while what was read of it may not be. */
+/** The resource with a reason in place of its contents. */
 function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: string): ThreadResource {
   return { serverName, uri, messageIds, block: renderFailure(serverName, uri, why), images: [], isError: true, mark: "" };
 }
 
-/** Identifies a resource: equal URIs of two servers are two resources. */
+/** Key of a resource. Equal URIs of two servers have two keys. */
 export function keyOf({ serverName, uri }: ResourceRef): string {
   return JSON.stringify([serverName, uri]);
 }
 
-/** Characters of each of the resources that are read in one turn. */
+/** Characters for each resource read in one turn. */
 function readingShare(readings: readonly Reading[], { maxResourceChars, maxTurnResourceChars }: ResourceLimits): number {
   const lengths = readings.map((reading) =>
     reading.kind === "read" ? Math.min(excerptChars(reading.excerpt), maxResourceChars) : 0,
@@ -103,12 +96,12 @@ function readAs(reading: Reading, old: ThreadResource | undefined, maxChars: num
   }
   if (old === undefined || old.isError)
     return { ...base, block: renderFailure(serverName, uri, reading.why), images: [], isError: true };
-  // What was read before is better than nothing. It is tried again when it changes again or is mentioned.
+  // Keeps the earlier contents. They are read again after the next change or mention.
   const why = `It may have changed, and could not be read again. ${reading.why} What follows was read before.`;
   return { ...old, failure: renderFailure(serverName, uri, why), mark };
 }
 
-/** Keeps number and size of all within the limits. What was read in this turn goes last. */
+/** Keeps the number and size of resources within the limits. Those read in this turn go last. */
 function withinLimits(
   resources: readonly ThreadResource[],
   isMentioned: ReadonlySet<string>,
@@ -132,7 +125,7 @@ function withinLimits(
   return withinImages(kept.map((resource) => (leaving.has(resource) ? withoutContents(resource, LEFT_OUT) : resource)));
 }
 
-/** Keeps the images of all within what a request can hold: the newest stay. */
+/** Keeps the size of all images within the limit, newest first. */
 function withinImages(resources: readonly ThreadResource[]): ThreadResource[] {
   let left = MAX_IMAGE_CHARS_OF_ALL;
   return resources
@@ -150,7 +143,7 @@ function charsOf({ block, failure = "" }: ThreadResource): number {
   return block.length + failure.length;
 }
 
-/** The resources of a thread as this run may see them: those of disabled servers, and those that are denied, say so. */
+/** Resources as this run may see them: a denied one, or one of a disabled server, shows only the reason. */
 export function shownResources(
   resources: readonly ThreadResource[],
   { serverNames, disabledNames }: Pick<View, "serverNames" | "disabledNames">,

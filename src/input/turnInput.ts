@@ -22,7 +22,6 @@ import { readMentions, type Reading } from "./readMentions.js";
 import { afterTurn, cachedView, keyOf, type ResourceLimits } from "./threadResources.js";
 import { answerTo, newestTyped, textsOf } from "./typed.js";
 
-/** How one agent takes what a person types. */
 export interface InputSettings extends ResourceLimits {
   readonly mentions: boolean | ((message: HumanMessage) => boolean);
   /** Whether prompts can be typed as commands. */
@@ -31,7 +30,6 @@ export interface InputSettings extends ResourceLimits {
   readonly mentionDeadlineMs: number;
 }
 
-/** The parts of a hub that take typed input. */
 interface TurnInputParts {
   readonly servers: ReadonlyMap<string, ServerSettings>;
   readonly reads: ServerReads;
@@ -42,26 +40,25 @@ interface TurnInputParts {
 
 type HubOfInput = Omit<TurnInputParts, "servers"> & { readonly settings: Pick<TurnInputParts, "servers"> };
 
-/** The thread and the run in which something was typed. */
 export interface TurnStart {
   readonly state: McpThreadState;
   readonly messages: readonly BaseMessage[];
   readonly view: View;
   readonly caller: Caller;
-  /** Whether the messages are a person's. Default true. */
+  /** Whether a person wrote the messages. Default: true. */
   readonly isTyped?: boolean;
 }
 
-/** What became of what a person typed. */
+/** Result of handling typed input. */
 export interface TurnOutcome {
   readonly update: McpStateUpdate;
-  /** Messages to be written: with the id of one that is there they replace it. */
+  /** Messages to write. One with an existing id replaces that message. */
   readonly messages: readonly BaseMessage[];
-  /** True when the person has been answered, so that the model has nothing to do. */
+  /** True when the person has an answer and no model call is needed. */
   readonly isAnswered: boolean;
 }
 
-/** What an outcome writes to a thread: its state, and its messages where there are any. */
+/** The state update of an outcome, with its messages when there are any. */
 export function writtenBy({ update, messages }: TurnOutcome): McpStateUpdate & { messages?: BaseMessage[] } {
   return { ...update, ...(messages.length === 0 ? {} : { messages: [...messages] }) };
 }
@@ -69,10 +66,8 @@ export function writtenBy({ update, messages }: TurnOutcome): McpStateUpdate & {
 type Plan = Omit<McpTyped, "asked">;
 
 /**
- * What a person types at the beginning of a turn: `/mcp`, prompts as commands, mentions of resources.
- *
- * In two steps: what has to be asked is written down before anybody is asked, so that an answer is for what was asked
- * whatever the policy, the servers and the thread are by then, in this process or another.
+ * Handles what a person types at the start of a turn: `/mcp`, prompts as commands, mentions of resources.
+ * The plan is stored before anybody is asked, so that an answer applies to what was asked, even in another process.
  */
 export class TurnInput {
   readonly #parts: TurnInputParts & { readonly settings: InputSettings };
@@ -82,10 +77,9 @@ export class TurnInput {
   }
 
   /**
-   * Takes the newest message of the person, and reads again what changed of the resources that the thread has. When
-   * anything has to be asked nothing is sent, and all waits for {@link answered}.
-   *
-   * @throws only the abort reason when the run was aborted.
+   * Handles the person's newest message, and reads changed resources of the thread again. When a person must be asked, sends
+   * nothing and waits for {@link answered}.
+   * @throws only the abort reason.
    */
   async take(start: TurnStart): Promise<TurnOutcome> {
     const { settings, commands } = this.#parts;
@@ -105,10 +99,9 @@ export class TurnInput {
   }
 
   /**
-   * Carries out what {@link take} wrote down, as far as a person approved it.
-   *
-   * @param decisions - The person's, by permission.
-   * @throws only the abort reason when the run was aborted.
+   * Carries out the plan of {@link take}, as far as a person approved it.
+   * @param decisions - By permission.
+   * @throws only the abort reason.
    */
   async answered(typed: McpTyped, decisions: McpDecisions, start: TurnStart): Promise<TurnOutcome> {
     const { state, caller } = start;
@@ -149,13 +142,12 @@ export class TurnInput {
     }
   }
 
-  /** What is to be done in this turn. */
   #plan(typed: HumanMessage | undefined, invocation: Invocation | undefined, start: TurnStart): Plan {
     const { maxCachedResources } = this.#parts.settings;
     const named = typed === undefined ? [] : this.#mentioned(typed, start.view);
     const mentioned = named.slice(0, maxCachedResources);
     const overflow = named.length - mentioned.length;
-    // The last one stands for all that are too many.
+    // The last one reports those over the limit.
     const readable = overflow === 0 ? mentioned : mentioned.slice(0, -1);
     return {
       v: 1,
@@ -167,7 +159,7 @@ export class TurnInput {
     };
   }
 
-  /** The resources that a message names, each once. */
+  /** Resources that a message mentions, each once. */
   #mentioned(typed: HumanMessage, view: View): ResourceRef[] {
     const { mentions } = this.#parts.settings;
     if (mentions === false || (typeof mentions === "function" && !mentions(typed))) return [];
@@ -175,7 +167,7 @@ export class TurnInput {
     return distinct(textsOf(typed).flatMap((text) => parseMentions(text, serverNames)));
   }
 
-  /** What has to be read: what changed, and what is mentioned anew. */
+  /** Resources to read: changed ones and new mentions. */
   #toRead(messageId: string | undefined, mentioned: readonly ResourceRef[], { state, messages, view }: TurnStart): ResourceRef[] {
     const { reads } = this.#parts;
     const known = new Map((state._mcpResources?.read ?? []).map((resource) => [keyOf(resource), resource]));
@@ -184,7 +176,7 @@ export class TurnInput {
     const isNew = (resource: ResourceRef): boolean => {
       const before = known.get(keyOf(resource));
       if (before === undefined) return true;
-      // A message is taken once; what is mentioned again is read again unless it is known to be the same.
+      // Handles each message once. A new mention is read again unless the resource is known to be unchanged.
       if (messageId !== undefined && before.messageIds.includes(messageId)) return false;
       return before.isError || before.failure !== undefined || freshness(before) !== "unchanged";
     };
@@ -196,7 +188,7 @@ export class TurnInput {
     return distinct([...[...known.values()].filter(isChanged), ...mentioned.filter(isNew)]);
   }
 
-  /** What of a plan has to be asked, by permission. What is denied, or disabled, is not. */
+  /** Operations of a plan that a person must approve, by permission. Leaves out denied ones and disabled servers. */
   #asked(plan: Plan, { caller, view }: TurnStart): McpAsked {
     const { permits } = this.#parts;
     const asked: McpAsked = {};
@@ -209,7 +201,7 @@ export class TurnInput {
     return asked;
   }
 
-  /** Gets the prompt and reads the resources of a plan. The gate decides about each again. */
+  /** Gets the prompt and reads the resources of a plan. The policy decides about each again. */
   async #carryOut(plan: Plan, decisions: McpDecisions, start: TurnStart): Promise<TurnOutcome> {
     const { messageId, invocation } = plan;
     const typed = start.messages.find(({ id }) => id !== undefined && id === messageId) as HumanMessage | undefined;
@@ -219,7 +211,7 @@ export class TurnInput {
     return { update: await this.#read(plan, decisions, start), messages: prompt, isAnswered: false };
   }
 
-  /** The messages of a prompt; text for the person when it cannot be got. */
+  /** The messages of a prompt, or text for the person when it fails. */
   async #getPrompt(
     invocation: Invocation,
     typed: HumanMessage,
@@ -240,7 +232,6 @@ export class TurnInput {
     }
   }
 
-  /** Reads what has to be read, and says what that changes in the state. */
   async #read(
     { messageId, mentioned, overflow, wanted }: Plan,
     decisions: McpDecisions,
@@ -256,7 +247,7 @@ export class TurnInput {
       const decided = decisions[permissionOf(readOf(resource))];
       const isOff = !view.serverNames.includes(resource.serverName);
       if (!isOff && (decided === undefined || decided.type === "approve")) return true;
-      // What was read before is hidden while its server is disabled, and comes back with it.
+      // Contents read before stay hidden while their server is disabled, and come back with it.
       if (!isOff) refuse(resource, refusalOf(decided!));
       else if (!before.some((known) => keyOf(known) === keyOf(resource))) refuse(resource, NOT_READ_WHILE_DISABLED);
       return false;
@@ -280,7 +271,7 @@ export class TurnInput {
 const NOT_READ_WHILE_DISABLED =
   "It was not read, for its server is disabled in this conversation. Mention it again when that is enabled.";
 
-/** The outcome of a turn in which nothing waits any more. */
+/** Removes a waiting plan from the state. */
 function cleared({ _mcpTyped }: McpThreadState, outcome: TurnOutcome): TurnOutcome {
   if ((_mcpTyped ?? undefined) === undefined) return outcome;
   return { ...outcome, update: { ...outcome.update, _mcpTyped: null } };
@@ -308,7 +299,6 @@ function refusalOf({ type, message }: McpDecisions[string]): string {
   return `A person did not allow it.${words}`;
 }
 
-/** Each resource once, in order. */
 function distinct(resources: readonly ResourceRef[]): ResourceRef[] {
   return [...new Map(resources.map(({ serverName, uri }) => [keyOf({ serverName, uri }), { serverName, uri }])).values()];
 }

@@ -1,29 +1,26 @@
 import { AIMessage, HumanMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
 
-/** Key of `additional_kwargs` that says from which command a message is. */
+/** Key in `additional_kwargs` for the command that a message replaced. */
 export const COMMAND_ORIGIN = "mcpCommand";
-/** Where LangChain's own middleware says that it made a message. */
+/** Key by which LangChain's middleware marks messages that it made. */
 const SOURCE = "lc_source";
 const ANSWER = "mcpAnswer";
 
-/** Where a message comes from that took the place of a command: `additional_kwargs.mcpCommand`. JSON. */
+/** Origin of a message that replaced a command, in `additional_kwargs.mcpCommand`. JSON. */
 export interface McpCommandOrigin {
   readonly serverName: string;
   readonly promptName: string;
   readonly arguments: Readonly<Record<string, string>>;
-  /** What the person typed. */
+  /** The text that the person typed. */
   readonly text: string;
 }
 
-/** Where a message comes from, when it took the place of a command. */
+/** The command that a message replaced; `undefined` for any other message. */
 export function commandOriginOf(message: BaseMessage): McpCommandOrigin | undefined {
   return message.additional_kwargs[COMMAND_ORIGIN] as McpCommandOrigin | undefined;
 }
 
-/**
- * The newest message of the person, when nothing has answered it yet and it is as it was typed. Messages that were made
- * by a summary or by a prompt are nobody's words.
- */
+/** The person's newest message, when it is unanswered. Messages made by a summary or a prompt do not count as typed. */
 export function newestTyped(messages: readonly BaseMessage[]): HumanMessage | undefined {
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]!;
@@ -35,32 +32,31 @@ export function newestTyped(messages: readonly BaseMessage[]): HumanMessage | un
   return undefined;
 }
 
-/** The texts of a message, block by block: words of two blocks are not one word. */
+/** The text blocks of a message. Kept apart, so that words of two blocks do not join. */
 export function textsOf({ content }: BaseMessage): string[] {
   if (typeof content === "string") return [content];
   return content.flatMap((block) => (block.type === "text" && "text" in block ? [String(block["text"])] : []));
 }
 
-/** What a message holds besides its first text: a command is typed in that alone. */
+/** All content but the first text block: a command is typed in that block alone. */
 export function attachmentsOf({ content }: BaseMessage): Exclude<MessageContent, string> {
   if (typeof content === "string") return [];
   const first = content.findIndex(({ type }) => type === "text");
   return content.filter((_block, index) => index !== first);
 }
 
-/** An answer to what a person typed, in place of the model's. Neither is part of what the model is sent later. */
+/** Answers typed input in the model's place. The model is later sent neither message. */
 export function answerTo(typed: HumanMessage | undefined, text: string): AIMessage {
   const message = new AIMessage(text);
   message.additional_kwargs[ANSWER] = { messageId: typed?.id ?? "" };
   return message;
 }
 
-/** True for an answer in the model's place. */
 export function isAnswerTo(message: BaseMessage | undefined): message is AIMessage {
   return message !== undefined && AIMessage.isInstance(message) && kwargsOf(message)[ANSWER] !== undefined;
 }
 
-/** The messages without what was answered in the model's place; the same array when there is nothing of the kind. */
+/** Leaves out answers in the model's place and the input they answer. Returns the same array when there are none. */
 export function withoutAnswered(messages: readonly BaseMessage[]): readonly BaseMessage[] {
   const hidden = new Set<BaseMessage>();
   for (const message of messages) {
@@ -73,7 +69,7 @@ export function withoutAnswered(messages: readonly BaseMessage[]): readonly Base
   return hidden.size === 0 ? messages : messages.filter((message) => !hidden.has(message));
 }
 
-/** What LangChain's middleware keeps with a message. Deprecated for what providers send, and still the place for it. */
+/** LangChain's middleware keeps its own data there, though the field is deprecated for provider data. */
 function kwargsOf(message: BaseMessage): Readonly<Record<string, unknown>> {
   return message.additional_kwargs;
 }

@@ -1,19 +1,15 @@
 import { matchGlobs } from "../text/globs.js";
 import type { McpRunContext } from "../config/policyOptions.js";
 
-/** What of a run's context decides about what can be seen. Equal keys mean equal answers. */
+/** The part of a run's context that decides what is visible; equal keys mean equal answers. */
 export interface Audience {
   readonly key: string;
-  /** True when the run's workspace is one of these. */
+  /** True when the workspace matches one of these globs; takes only lists given to {@link Requirements}. */
   readonly isInWorkspace: (workspaces: readonly string[]) => boolean;
-  /** True when the run has all of these scopes. */
   readonly hasScopes: (scopes: readonly string[]) => boolean;
 }
 
-/**
- * What a configuration asks of contexts: the lists of workspaces and of scopes in it. They are few and fixed, so there
- * are few audiences however many contexts there are.
- */
+/** Workspace and scope lists of a configuration: fixed and few, so that audiences are few for any number of contexts. */
 export class Requirements {
   readonly #workspaces: readonly { readonly list: readonly string[]; readonly matches: (text: string) => boolean }[];
   readonly #scopes: readonly (readonly string[])[];
@@ -23,7 +19,7 @@ export class Requirements {
     this.#scopes = [...scopes];
   }
 
-  /** The audience a context belongs to. What is missing or malformed in it counts as not there. */
+  /** The audience of a context; missing or malformed parts count as absent. */
   audienceOf(context: McpRunContext): Audience {
     if (this.#workspaces.length + this.#scopes.length === 0) return EVERYBODY;
     const workspace = plainPath(context.workspace);
@@ -40,7 +36,7 @@ export class Requirements {
 
 const EVERYBODY: Audience = { key: "", isInWorkspace: () => true, hasScopes: () => true };
 
-/** A folder without a slash at its end; `undefined` for what is no text or climbs with `..`. */
+/** A folder without a slash at its end; `undefined` for one with `..` and for anything but a string. */
 function plainPath(workspace: unknown): string | undefined {
   if (typeof workspace !== "string" || workspace === "" || workspace.split(/[/\\]/).includes("..")) return undefined;
   return workspace.length > 1 && workspace.endsWith("/") ? workspace.slice(0, -1) : workspace;

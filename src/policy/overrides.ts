@@ -9,12 +9,12 @@ import {
 } from "../config/policyOptions.js";
 import { decideTier } from "./tiers.js";
 
-/** What overrides say about one tool. */
+/** Combined overrides of one tool. */
 export interface Overriding {
   readonly class: ToolClass;
-  /** In place of the server's tier. */
+  /** Replaces the server's tier. */
   readonly tier: { readonly name: PolicyTier | DecisionKind; readonly glob: string } | undefined;
-  /** All of these are needed, besides those of the server. */
+  /** Needed besides those of the server. */
   readonly scopes: readonly string[];
 }
 
@@ -33,12 +33,7 @@ const NOTHING: Readonly<Record<ToolClass, Overriding>> = {
   destructive: nothing("destructive"),
 };
 
-/**
- * The overrides of one server.
- *
- * An exact name beats globs. Of several globs the most restrictive holds: the harshest decision, the most harmful class,
- * the scopes of all.
- */
+/** Overrides of one server. An exact name beats globs; of several globs the harshest tier and class win, and all scopes count. */
 export class Overrides {
   readonly #exact = new Map<string, Override>();
   readonly #globs: Override[] = [];
@@ -52,17 +47,16 @@ export class Overrides {
     }
   }
 
-  /** Every list of scopes that an override asks for. */
   scopeLists(): (readonly string[])[] {
     return this.#globs.map(({ scopes }) => scopes).filter((scopes) => scopes.length > 0);
   }
 
-  /** True when an override says what a tool does, or settles it without that. */
+  /** True when an override gives a class, or a tier that needs none. */
   get tellsClasses(): boolean {
     return this.#globs.some(({ class: toolClass, tier }) => toolClass !== undefined || tier !== undefined);
   }
 
-  /** What holds for a tool that is otherwise taken for this class. */
+  /** Overrides of a tool that has this class without them. */
   of(toolName: string, ownClass: ToolClass): Overriding {
     if (this.#globs.length === 0) return NOTHING[ownClass];
     const exact = this.#exact.get(toolName);

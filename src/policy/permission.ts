@@ -3,16 +3,14 @@ import { nearest } from "../text/nearest.js";
 import { McpConfigError } from "../errors.js";
 import { OPERATION_KINDS, type Operation } from "./operation.js";
 
-/** One permission of a rule list, taken apart. */
+/** A parsed permission of a rule list. */
 export interface PermissionPattern {
-  /** As it was written. */
   readonly text: string;
   readonly kinds: readonly Operation["kind"][];
   readonly matchesServer: (serverName: string) => boolean;
-  /** The target when it is one name, without wildcards. */
+  /** The target, if it has no wildcards. */
   readonly literalTarget: string | undefined;
   readonly matchesTarget: (target: string) => boolean;
-  /** True for a target of `*`. */
   readonly isAnyTarget: boolean;
 }
 
@@ -20,16 +18,7 @@ const SHAPES =
   'mcp:call:<server>:<tool>, mcp:invoke:<server>:<prompt>, mcp:read:<server>:<uri> or mcp:list:<server>, with * for "any"';
 const GLOB_CHARS = /[*?[\]{}()!+@|\\]/;
 
-/**
- * Takes a permission of a rule list apart: kind, server and target, each a glob. Everything behind the third colon is
- * the target; a colon in a server's name is written `\:`.
- *
- * @param option - What the message of an error calls the list, such as `policy.deny`.
- * @throws {McpConfigError} for a text that has not these parts, and for a kind that there is not.
- * @example
- * parsePermission("mcp:read:docs:file:///a/*", "policy.deny").matchesTarget("file:///a/b/c");
- * // → true
- */
+/** Parses a permission of the list `option`; a server's name writes colons `\:`. @throws {McpConfigError} for a malformed one. */
 export function parsePermission(text: string, option: string): PermissionPattern {
   const [scheme = "", kind = "", server = "", ...rest] = text.split(/(?<!\\):/);
   const fail = (what: string): never => {

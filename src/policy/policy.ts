@@ -20,31 +20,30 @@ import { Rules } from "./rules.js";
 import { classOf, decideTier } from "./tiers.js";
 import { spellUri } from "./uriSpellings.js";
 
-/** What the policy says about an operation. */
+/** Decision of the policy about an operation. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** For people. */
   readonly reason: string;
   /** The rule, tier, override or function that decided. */
   readonly decidedBy: string;
   readonly class: ToolClass;
-  /** True when it is denied whatever the arguments are: then it must not be known either. */
+  /** True when it is denied whatever the arguments are, so that it must stay invisible. */
   readonly isHidden: boolean;
 }
 
-/** A tool as visibility is decided. */
+/** A tool whose visibility is decided. */
 export interface PolicyTool {
   readonly serverName: string;
   readonly toolName: string;
   readonly annotations?: ToolAnnotations | undefined;
 }
 
-/** The more restrictive of two decisions; of equal ones the first. */
+/** The more restrictive of two decisions, the first of equal ones. */
 export function moreRestrictive<Value extends { readonly kind: DecisionKind }>(first: Value, second: Value): Value {
   return DECISIONS.indexOf(second.kind) > DECISIONS.indexOf(first.kind) ? second : first;
 }
 
-/** What decided, before it is put into words: most decisions are never read. */
+/** A decision before it is put into words: most reasons are never read. */
 interface Verdict {
   readonly kind: DecisionKind;
   readonly explain: () => Pick<Decision, "reason" | "decidedBy">;
@@ -57,30 +56,21 @@ interface PolicyServer {
   readonly overrides: Overrides;
 }
 
-/**
- * Who may do what: rules, tiers, overrides, scopes, workspaces and a function, combined by the most restrictive.
- *
- * Pure: it decides and touches nothing. Unchangeable; new rules make a new policy.
- */
+/** Decides who may do what by rules, tiers, overrides, scopes, workspaces and a function. Immutable: new rules, new policy. */
 export class Policy {
   static #count = 0;
-  /** Another one for each policy of this process. */
   readonly version = (Policy.#count += 1);
-  /** Equal keys mean equal rules, in every process. A function is not part of it. */
+  /** Equal for equal rules in every process; ignores the function. */
   readonly key: string;
-  /** True when everything is allowed to everybody, so that nothing need be decided. */
+  /** True when everything is allowed to everybody. */
   readonly isOpen: boolean;
-  /** What `policy` events hold of arguments. */
   readonly audit: "digest" | "arguments";
   readonly #rules: Rules;
   readonly #decide: PolicyFunction | undefined;
   readonly #servers: ReadonlyMap<string, PolicyServer>;
   readonly #requirements: Requirements;
 
-  /**
-   * @param options - The rules in force; those of the settings when the hub is made.
-   * @throws {McpConfigError} for a permission that cannot be read.
-   */
+  /** @param options - The rules in force. @throws {McpConfigError} for a malformed permission. */
   constructor(settings: HubSettings, options: PolicyOptions | undefined) {
     const { decide, audit, ...lists }: PolicyRules = typeof options === "function" ? { decide: options } : (options ?? {});
     this.#rules = new Rules(lists);
@@ -102,17 +92,15 @@ export class Policy {
     this.key = digest(JSON.stringify([lists, servers.map(({ settings: { serverName, policy } }) => [serverName, policy])]));
   }
 
-  /** True when a function decides as well. */
   get hasFunction(): boolean {
     return this.#decide !== undefined;
   }
 
-  /** What of a context decides about what can be seen. */
   audienceOf(context: McpRunContext): Audience {
     return this.#requirements.audienceOf(context);
   }
 
-  /** Decides about an operation with its arguments, the function included. */
+  /** Decides about an operation with its arguments, by the function as well. */
   decide(operation: Operation, context: McpRunContext): Decision {
     const own = this.#overriding(operation);
     const fixed = this.#fixed(operation, own, this.audienceOf(context));
@@ -120,7 +108,7 @@ export class Policy {
       return { kind: fixed.kind, ...fixed.explain(), class: own.class, isHidden: fixed.kind === "deny" };
     }
     const verdict = moreRestrictive(fixed, this.#ask(operation, own.class, context));
-    // Denied for its arguments, or would it be denied with any?
+    // Is it denied for these arguments or for any?
     const isHidden =
       verdict.kind === "deny" &&
       operation.kind === "call" &&
@@ -128,31 +116,30 @@ export class Policy {
     return { kind: verdict.kind, ...verdict.explain(), class: own.class, isHidden };
   }
 
-  /** True when it is allowed whatever its arguments are. */
   allowsAlways(operation: Operation, context: McpRunContext): boolean {
     if (this.#decide !== undefined) return false;
     return this.#fixed(operation, this.#overriding(operation), this.audienceOf(context)).kind === "allow";
   }
 
-  /** False for a server of which this audience may use nothing. */
+  /** False for a server this audience may not use at all. */
   isServerVisible(serverName: string, audience: Audience): boolean {
     if (shutOut(this.#servers.get(serverName)!.settings, [], audience) !== undefined) return false;
     return !OPERATION_KINDS.every((kind) => this.#rules.deniesAll(kind, serverName));
   }
 
-  /** False for a tool that this audience may not call, whatever the arguments are. Functions are not asked. */
+  /** False for a tool this audience may not call with any arguments. Does not ask the function. */
   isToolVisible(tool: PolicyTool, audience: Audience): boolean {
     const operation = callOf(tool);
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
 
-  /** False for a server whose lists of prompts and resources this audience may not see. Functions are not asked. */
+  /** False when this audience may not list the server's prompts and resources. Does not ask the function. */
   isListVisible(serverName: string, audience: Audience): boolean {
     const operation: Operation = { kind: "list", serverName };
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
 
-  /** Asks the function whether a tool that is about to be shown may be. True without a function. */
+  /** Asks the function whether a tool may be shown; true without a function. */
   mayShow(tool: PolicyTool, context: McpRunContext): boolean {
     if (this.#decide === undefined) return true;
     const operation = callOf(tool);
@@ -164,7 +151,7 @@ export class Policy {
     return this.#rules.unused([...this.#servers.keys()]);
   }
 
-  /** Servers whose tier treats reading apart, while nothing tells which of their tools read. */
+  /** Servers with tier `cautious` or `readonly` of whose tools nothing tells the class. */
   serversWithoutClasses(): string[] {
     return [...this.#servers.values()]
       .filter(
@@ -177,14 +164,14 @@ export class Policy {
       .map(({ settings }) => settings.serverName);
   }
 
-  /** What an operation does, and what is said of it in place of the server's tier. Only tools write. */
+  /** Class and overrides of an operation; only tool calls can write. */
   #overriding(operation: Operation): Overriding {
     if (operation.kind !== "call") return READING;
     const { settings, overrides } = this.#servers.get(operation.serverName)!;
     return overrides.of(operation.toolName, classOf(operation.annotations, settings.policy.trustAnnotations));
   }
 
-  /** All but the function: the most restrictive of scopes, workspaces, rules and tier. */
+  /** Decides without the function: by scopes, workspaces, rules and tier. */
   #fixed(operation: Operation, own: Overriding, audience: Audience): Verdict {
     const { settings } = this.#servers.get(operation.serverName)!;
     return (
@@ -195,10 +182,10 @@ export class Policy {
 
   #ruled(operation: Operation): Verdict {
     const target = targetOf(operation);
-    // Matching takes longer than linear in the length of what a server or a model made up.
+    // Bounds the time to match a name that a server or a model made up.
     if (target.length > MAX_TARGET_CHARS) return denied(`its name has more than ${MAX_TARGET_CHARS} characters`, "length");
     if (operation.kind !== "read") return this.#ruledAs(operation, target);
-    // A URI has several spellings, and the server may follow any of them.
+    // The server may follow any spelling of a URI.
     const { same, loose } = spellUri(target);
     const strict = same.map((spelling) => this.#ruledAs(operation, spelling));
     const related = loose.map((spelling) => this.#ruledAs(operation, spelling)).filter(({ isRule }) => isRule);
@@ -217,7 +204,7 @@ export class Policy {
     };
   }
 
-  /** Asks the function. What it answers wrongly denies. */
+  /** Asks the function; a wrong answer denies. */
   #ask(operation: Operation, toolClass: ToolClass, context: McpRunContext): Verdict {
     const broken = (what: string): Verdict => denied(`the policy function ${what}`, "function");
     try {
@@ -256,7 +243,7 @@ function isOpenServer({ tier, overrides, scopes, workspaces }: ServerPolicySetti
 
 const READING: Overriding = { class: "read", tier: undefined, scopes: [] };
 
-/** The denial of an audience that may not know of a server, or has not the scopes of a tool; `undefined` for others. */
+/** The denial of a caller outside the workspaces or without the scopes; `undefined` for others. */
 function shutOut({ serverName, policy }: ServerSettings, scopes: readonly string[], audience: Audience): Verdict | undefined {
   if (policy.workspaces !== undefined && !audience.isInWorkspace(policy.workspaces)) {
     return denied(`server "${serverName}" is not for this workspace`, "workspaces");
@@ -265,7 +252,7 @@ function shutOut({ serverName, policy }: ServerSettings, scopes: readonly string
   return hasScopes ? undefined : denied("the caller has not the scopes it needs", "scopes");
 }
 
-/** What the tier of a server says, or the override in its place. */
+/** Decision of the server's tier, or of the override in its place. */
 function tiered(serverName: string, own: Overriding, tier: PolicyTier): Verdict {
   const name = own.tier?.name ?? tier;
   const kind = isDecision(name) ? name : decideTier(name, own.class);

@@ -3,18 +3,17 @@ import { McpConfigError } from "../errors.js";
 import type { Operation } from "./operation.js";
 import { parsePermission, type PermissionPattern } from "./permission.js";
 
-/** What the rules say, and which one said it. */
+/** Decision of the rules, with the rule that made it. */
 export interface RuleAnswer {
   readonly kind: DecisionKind;
-  /** The permission that matched; `undefined` when none did and the default holds. */
+  /** `undefined` when no rule matches and the default decides. */
   readonly rule: string | undefined;
 }
 
-/** The rules of one decision that can match on one server, by kind of operation. */
+/** Rules of one decision for one server and one kind of operation. */
 class RuleIndex {
   readonly #literals = new Map<string, string>();
   readonly #patterns: PermissionPattern[] = [];
-  /** True when there is a rule at all. */
   isEmpty = true;
   /** A rule that matches every target. */
   any: string | undefined;
@@ -31,18 +30,14 @@ class RuleIndex {
   }
 }
 
-/**
- * The rule lists of a policy: `deny` beats `ask` beats `allow`; when nothing matches the default holds.
- *
- * Pure. The order within a list does not matter.
- */
+/** Rule lists of a policy: `deny` beats `ask` beats `allow`; the default decides when nothing matches. */
 export class Rules {
   readonly default: DecisionKind;
   readonly #patterns: readonly (readonly [DecisionKind, readonly PermissionPattern[]])[];
-  /** By kind and server: only what can match there. As many as servers are configured. */
+  /** By kind and server; bounded by the configured servers. */
   readonly #indexes = new Map<string, readonly (readonly [DecisionKind, RuleIndex])[]>();
 
-  /** @throws {McpConfigError} for a permission that cannot be read, and for an `allow` that allows nothing. */
+  /** @throws {McpConfigError} for a malformed permission, and for an `allow` without effect. */
   constructor(rules: PolicyRules) {
     if (rules.allow !== undefined && rules.default === undefined) {
       throw new McpConfigError(
@@ -55,7 +50,6 @@ export class Rules {
       .map((kind) => [kind, (rules[kind] ?? []).map((text) => parsePermission(text, `policy.${kind}`))] as const);
   }
 
-  /** What the rules say about a target of a server. */
   decide(kind: Operation["kind"], serverName: string, target: string): RuleAnswer {
     for (const [decision, index] of this.#indexesOf(kind, serverName)) {
       const rule = index.match(target);
@@ -64,19 +58,16 @@ export class Rules {
     return { kind: this.default, rule: undefined };
   }
 
-  /** True when no rule and no default says anything but allow. */
   get allowsAll(): boolean {
     return this.default === "allow" && this.#patterns.every(([decision, { length }]) => decision === "allow" || length === 0);
   }
 
-  /** True when no operation of that kind on the server can be allowed or asked. */
   deniesAll(kind: Operation["kind"], serverName: string): boolean {
     const indexes = this.#indexesOf(kind, serverName);
     if (indexes.some(([decision, { any }]) => decision === "deny" && any !== undefined)) return true;
     return this.default === "deny" && indexes.every(([decision, { isEmpty }]) => decision === "deny" || isEmpty);
   }
 
-  /** The rules whose server part matches none of these names. */
   unused(serverNames: readonly string[]): string[] {
     return this.#patterns.flatMap(([, patterns]) =>
       patterns.filter(({ matchesServer }) => !serverNames.some(matchesServer)).map(({ text }) => text),

@@ -8,15 +8,13 @@ const TIER_DECISIONS: Readonly<Record<PolicyTier, Readonly<Record<ToolClass, Dec
   readonly: { read: "allow", write: "deny", destructive: "deny" },
 };
 
-/** What a tier says about a class of operations. */
+/** Decision of a tier about a class of tools. */
 export function decideTier(tier: PolicyTier, toolClass: ToolClass): DecisionKind {
   return TIER_DECISIONS[tier][toolClass];
 }
 
 /**
- * What a tool does by its server's hints, where these are trusted; `"destructive"` otherwise, as the protocol says of a
- * tool that says nothing. Never guessed from names.
- *
+ * Class of a tool by its server's hints; `"destructive"`, MCP's default, where these are missing or not trusted.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
  */
 export function classOf(annotations: ToolAnnotations | undefined, isTrusted: boolean): ToolClass {

@@ -1,14 +1,14 @@
-/** Other spellings of a URI that a server may take for the same, or for a part of it. */
+/** Spellings that a server may take for the same URI, or for a part of it. */
 export interface UriSpellings {
-  /** The URI, and where its dots lead. What is allowed has to be allowed in each of them. */
+  /** The URI, and with its dots resolved; it is allowed only if all of these are. */
   readonly same: readonly string[];
-  /** Looser spellings: unescaped, in lower case, without query. What is denied or asked in one of them is so. */
+  /** Looser spellings (unescaped, lower-case host, no query); a rule that denies or asks for one of them counts. */
   readonly loose: readonly string[];
 }
 
 const MAX_UNESCAPES = 3;
 
-/** Spells a URI as a lenient server might read it. Pure; never throws. */
+/** Spells a URI as a lenient server might read it; never throws. */
 export function spellUri(uri: string): UriSpellings {
   const unescaped: string[] = [uri];
   for (let round = 0; round < MAX_UNESCAPES; round += 1) {
@@ -32,7 +32,7 @@ export function spellUri(uri: string): UriSpellings {
   return { same: [...same], loose: [...loose].filter((text) => !same.has(text)) };
 }
 
-/** Undoes escapes one by one, so that a malformed one does not hide the others. */
+/** Decodes escapes one by one, so that a malformed one does not hide the others. */
 function unescape(text: string): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
     try {
@@ -43,13 +43,12 @@ function unescape(text: string): string {
   });
 }
 
-/** Scheme with authority, and the rest. */
 function split(uri: string): [head: string, path: string] {
   const [head] = /^[a-z][a-z0-9+.-]*:(?:\/\/[^/\\?#]*)?/i.exec(uri) ?? [""];
   return [head, uri.slice(head.length)];
 }
 
-/** Follows `.` and `..` of the whole rest, also behind a `?` or `#` that an escape may have hidden. */
+/** Resolves `.` and `..` in the whole rest, even behind a `?` or `#`, which an escape may have hidden. */
 function resolve(uri: string): string {
   const [head, path] = split(uri);
   const parts = path.replaceAll("\\", "/").split("/");

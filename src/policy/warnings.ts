@@ -1,7 +1,7 @@
 import type { HubEvents } from "../events.js";
 import type { Policy } from "./policy.js";
 
-/** Says what of a policy has no effect, or another one than its writer may think. */
+/** Warns about parts of a policy that have no effect, or an unexpected one. */
 export function warnAboutPolicy(policy: Policy, events: HubEvents): void {
   for (const rule of policy.unusedRules()) {
     events.warn("RULE_WITHOUT_SERVER", `The policy rule "${rule}" names no configured server.`, rule);

@@ -3,10 +3,10 @@ interface Watch {
   readonly listener: () => void;
 }
 
-/** One listener for each signal, however many wait for it: a run may make many calls at once, and Node warns of eleven. */
+/** One abort listener per signal, however many wait for it: Node warns from the eleventh listener on. */
 const watches = new WeakMap<AbortSignal, Watch>();
 
-/** Calls back when the signal aborts. @returns A function that ends this. */
+/** Calls back when the signal aborts. @returns A function that stops this. */
 function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let watch = watches.get(signal);
   if (watch === undefined) {
@@ -24,7 +24,7 @@ function onAbort(signal: AbortSignal, callback: () => void): () => void {
   };
 }
 
-/** Settles with the promise, or rejects when the signal aborts first. */
+/** Settles with the promise, or rejects with the abort reason when the signal aborts first. */
 export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
@@ -35,16 +35,14 @@ export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSigna
   });
 }
 
-/** A signal of its own that aborts with another one, until it is unlinked. */
+/** A new signal that aborts with another one until it is unlinked. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
-  /** Aborts it alone. */
   readonly abort: (reason: unknown) => void;
-  /** Removes the listener from the other signal. */
   readonly unlink: () => void;
 }
 
-/** Links a new signal to one that may live long: whoever gets the new one cannot leave listeners on the other. */
+/** Links a new signal to a long-lived one, so that users of the new one leave no listeners on the other. */
 export function linkSignal(signal: AbortSignal): LinkedSignal {
   const controller = new AbortController();
   const abort = (): void => controller.abort(signal.reason);
@@ -53,7 +51,7 @@ export function linkSignal(signal: AbortSignal): LinkedSignal {
   return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
 }
 
-/** Waits, without keeping the process alive. Rejects with the abort reason when the signal aborts. */
+/** Waits without keeping the process alive; rejects with the abort reason when the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
   const waiting = new Promise<void>((resolve) => {
@@ -85,7 +83,7 @@ export async function settleWithin(promise: Promise<unknown>, limitMs: number, s
   unlink?.();
 }
 
-/** Settles with the promise, or rejects after a time. @param subject - Begins the message: `resultStore`. */
+/** Settles with the promise, or rejects after a time. @param subject - Begins the error message, such as `resultStore`. */
 export async function rejectAfter<Value>(promise: Promise<Value>, limitMs: number, subject: string): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {

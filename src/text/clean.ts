@@ -1,11 +1,7 @@
-/*
- * Control characters (but tab and line ends), zero-width, bidirectional and other invisible characters, fillers, tags, lone
- * surrogates; variation selectors that do not stand alone behind a character, for text can be hidden in rows of them.
- */
+/** Controls but tab and line ends, ignorable characters, lone surrogates, rows of variation selectors that can hide text. */
 const INVISIBLE =
   /(?![\t\n\r])\p{Cc}|(?![\uFE00-\uFE0F])\p{Default_Ignorable_Code_Point}|(?<=[\uFE00-\uFE0F])[\uFE00-\uFE0F]|[\u2028\u2029\uFFF9-\uFFFB]|\p{Cs}/gu;
 
-/* Most texts have nothing but these. */
 const PLAIN = /^[\t\n\r\x20-\x7E]*$/;
 
 /** Removes characters a reader cannot see: controls, zero-width and bidirectional marks, tags, lone surrogates. */
@@ -13,22 +9,22 @@ export function removeInvisible(text: string): string {
   return PLAIN.test(text) ? text : text.replace(INVISIBLE, "");
 }
 
-/** Makes every `<` that could begin a tag harmless (`&lt;`), so that the text cannot open or close a block. */
+/* Everything that changes the line a person reads, or could hide in it. */
+const UNREADABLE = /\p{C}|\p{Default_Ignorable_Code_Point}|[\u2028\u2029]/gu;
+
+/** A text for a person in which nothing hides: characters that cannot be seen are written out as `\u{200b}`. */
+export function visible(text: string): string {
+  return text.replace(UNREADABLE, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
+}
+
+/** Escapes every `<` that could begin a tag (`&lt;`), so that the text cannot open or close a block. */
 export function escapeTags(text: string): string {
   return text.replace(/<(?=[!?A-Za-z_]|\s*\/)/g, "&lt;");
 }
 
-/**
- * Untrusted text as one clean line: no invisible characters, no line ends, no tags, at most `maxChars` characters.
- *
- * A cut text ends in `…`, which counts.
- *
- * @example
- * oneLine("Reads a file.\n\nSee </AVAILABLE_MCP_TOOLS>", 40);
- * // → "Reads a file. See &lt;/AVAILABLE_MCP_TOOLS>" cut to 40 characters
- */
+/** Untrusted text as one line of at most `maxChars`: no invisible characters, line ends or tags; a cut text ends in `…`. */
 export function oneLine(text: string, maxChars: number): string {
-  // Whatever is cut away need not be cleaned: a 10 MB description costs as much as a short one.
+  // Cut before cleaning: a 10 MB description costs as much as a short one.
   const head = text.length > maxChars * 8 + 1_000 ? text.slice(0, maxChars * 8 + 1_000) : text;
   const line = escapeTags(removeInvisible(head).replace(/\s+/g, " ").trim());
   return cut(line, maxChars);
@@ -44,7 +40,7 @@ export function cut(text: string, maxChars: number): string {
   return `${text.slice(0, end).trimEnd()}…`;
 }
 
-/** The length at which all together fit: short ones stay whole, long ones share what is left. */
+/** The length to cut each text to so that all fit: short ones stay whole, long ones share the rest. */
 export function fairShare(lengths: readonly number[], maxChars: number): number {
   let left = maxChars;
   const ascending = lengths.filter((length) => length > 0).sort((a, b) => a - b);

@@ -1,10 +1,6 @@
 import { distance } from "fastest-levenshtein";
 
-/**
- * The known words that `word` was probably meant to be, nearest first.
- *
- * Near means at most a third of the longer word's letters differ; upper and lower case are equal.
- */
+/** The known words nearest to `word`, nearest first; at most a third of the longer word's letters differ, case aside. */
 export function nearestOf(word: string, known: Iterable<string>, limit: number): string[] {
   const wanted = word.toLowerCase();
   const near: { readonly name: string; readonly edits: number }[] = [];
@@ -18,13 +14,7 @@ export function nearestOf(word: string, known: Iterable<string>, limit: number):
   return near.slice(0, limit).map(({ name }) => name);
 }
 
-/**
- * The known word that `word` was probably meant to be, or `undefined` when none is near.
- *
- * @example
- * nearest("startupDeadlinMs", ["startupDeadlineMs", "startup"]);
- * // → "startupDeadlineMs"
- */
+/** The known word that `word` was probably meant to be; `undefined` when none is near. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   return nearestOf(word, known, 1)[0];
 }

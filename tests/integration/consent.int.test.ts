@@ -25,8 +25,8 @@ const hubWith = (entry: object, consent: ConsentOptions, security: SecurityOptio
 
 describe("a stdio server that nobody has approved", () => {
   it("is not started; it is disabled with the reason, and its program is pending", async () => {
-    const { entry, wasStarted } = traced({ env: { TOKEN: "very secret" } });
-    const hub = hubWith(entry, { store: fileOf() });
+    const { entry, wasStarted } = traced({ env: { TOKEN: "${TOKEN}", NODE_OPTIONS: "--require=evil" } });
+    const hub = hubWith(entry, { store: fileOf() }, { secretResolver: () => "very secret" });
     const { failed } = await hub.connect();
     expect(failed[0]!.error).toMatchObject({ name: "McpPolicyError", code: "CONSENT_REQUIRED" });
     expect(hub.status()[0]!.state).toBe("disabled");
@@ -35,7 +35,7 @@ describe("a stdio server that nobody has approved", () => {
     expect(waiting).toMatchObject({
       serverName: "s",
       command: process.execPath,
-      env: ["TOKEN"],
+      env: ["TOKEN=***", "NODE_OPTIONS=--require=evil"],
       reason: "it was never approved here",
     });
     expect(JSON.stringify(waiting)).not.toContain("very secret");
@@ -336,7 +336,7 @@ describe("an approval ends when", () => {
     await hub.consents.approve("s");
     await until(() => hub.status()[0]!.state === "connected");
     await hub.consents.revoke("s");
-    expect(hub.consents.pending()).toMatchObject([{ serverName: "s", reason: "its approval was taken back" }]);
+    expect(hub.consents.pending()).toMatchObject([{ serverName: "s", reason: "its approval was withdrawn" }]);
     await hub.consents.approve("s");
     await until(() => hub.status()[0]!.state === "connected");
   });

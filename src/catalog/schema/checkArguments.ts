@@ -6,19 +6,14 @@ import { mapSchema, requiredOf, resolvePointer } from "./schemaWalk.js";
 import { cut, oneLine } from "../../text/clean.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/** Validators by content hash, the least recently used dropped first. */
+/** Validators by content hash; the least recently used leaves first. */
 const validators = new Map<string, Validator | undefined>();
 const MAX_VALIDATORS = 512;
 const MAX_PROBLEMS = 5;
 
 /**
- * Checks arguments against the server's original schema.
- *
- * Lenient where our check could be wrong: `pattern` and `format` are not looked at (a pattern can block the process,
- * and the server decides), and a schema that the validator cannot read accepts everything.
- *
- * @param hash - Content hash of the tool, the key under which the validator is kept.
- * @returns What is wrong, at most five problems; empty when the arguments fit.
+ * Checks arguments against the server's original schema, but not `pattern` and `format`, since a pattern can block the process.
+ * A schema that cannot be read accepts everything. `hash` is the tool's content hash. @returns At most five problems.
  */
 export function checkArguments(schema: JsonSchema, value: unknown, hash: string): readonly string[] {
   const validator = validatorFor(schema, hash);
@@ -42,18 +37,14 @@ function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
   try {
     made = new Validator(lenientSchema(schema) as Schema, draftOf(schema), false);
   } catch {
-    // An unreadable schema: the server decides.
+    // The schema cannot be read: the server decides.
   }
   validators.set(hash, made);
   if (validators.size > MAX_VALIDATORS) validators.delete(validators.keys().next().value!);
   return made;
 }
 
-/**
- * A copy of a schema that refuses nothing the original accepts, without the parts we do not judge.
- *
- * What references point to is moved into `$defs` and relaxed, too, wherever it stood.
- */
+/** A copy of a schema that accepts all that the original does; targets of references move into `$defs`, relaxed too. */
 export function lenientSchema(root: JsonSchema): unknown {
   const names = new Map<string, string>();
   const pending: string[] = [];
@@ -81,7 +72,7 @@ export function lenientSchema(root: JsonSchema): unknown {
   return names.size === 0 || !isRecord(whole) ? whole : { ...whole, $defs: definitions };
 }
 
-/* Not judged: patterns and formats, and what could refuse too much without them; names that would move references. */
+/** Keywords not judged: patterns, formats, those that could refuse too much without them, names that move references. */
 const IGNORED = [
   "pattern",
   "format",
@@ -108,7 +99,7 @@ const IGNORED = [
 
 function relax(copy: Record<string, unknown>): unknown {
   for (const [keyword, value] of Object.entries(copy)) if (!isKeywordValue(keyword, value)) delete copy[keyword];
-  // Written by servers that mean another dialect: the server decides.
+  // Another dialect: the server decides.
   if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => JSON_TYPES.has(type))) delete copy["type"];
   if (
     copy["required"] !== undefined &&
@@ -132,13 +123,13 @@ function relax(copy: Record<string, unknown>): unknown {
 function draftOf(schema: JsonSchema): SchemaDraft {
   const dialect = typeof schema["$schema"] === "string" ? schema["$schema"] : "";
   if (dialect.includes("draft-04")) return "4";
-  // There keywords beside a reference count for nothing.
+  // These drafts ignore keywords beside a reference.
   return /draft-0[67]/.test(dialect) ? "7" : "2020-12";
 }
 
 function problemsOf(errors: readonly OutputUnit[]): string[] {
   const problems = new Set<string>();
-  // The validator reports outer keywords ("properties") and then what failed inside them; the inner ones help.
+  // The validator reports outer keywords first; the errors inside them help.
   for (const { keyword, instanceLocation, error } of errors) {
     if (["properties", "items", "$ref", "additionalProperties", "allOf"].includes(keyword) && errors.length > 1) continue;
     const at = instanceLocation.replace(/^#\/?/, "");
@@ -148,16 +139,10 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
   return [...problems].slice(0, MAX_PROBLEMS).map((problem) => oneLine(problem, 300));
 }
 
-/**
- * The arguments a tool takes, in a few words for the model.
- *
- * @example
- * describeParameters({ type: "object", properties: { path: { type: "string" } }, required: ["path"] });
- * // → 'path: string (required)'
- */
+/** The arguments of a tool in a few words for the model, such as `path: string (required)`. */
 export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
   const required = new Set(requiredOf(schema));
-  // A name may be required of which nothing else is said.
+  // A required name may have no property.
   const named = Object.fromEntries([...required].map((name) => [name, {}]));
   const properties = { ...named, ...(isRecord(schema["properties"]) ? schema["properties"] : {}) };
   if (Object.keys(properties).length === 0) return "no arguments";

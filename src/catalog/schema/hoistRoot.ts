@@ -3,17 +3,13 @@ import { dereference, requiredOf } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
 const COMPOSITION = ["anyOf", "oneOf", "allOf"] as const;
-/** Branches looked at in all; what lies beyond is taken as open. Real schemas have a handful. */
+/** At most this many branches are read; further ones count as open. */
 const MAX_BRANCHES = 500;
 
 /**
- * A root schema without composition: one object with the properties of all branches.
- *
- * Required is what every branch of `anyOf` or `oneOf` requires, and what any branch of `allOf` requires. A property
- * that branches describe differently may be any of them. A closed branch (`additionalProperties: false`) leaves the
- * union open.
- *
- * @param root - Where references point into.
+ * Turns composition in a schema into one object with the properties of all branches; references point into `root`.
+ * Required is what all branches of `anyOf` or `oneOf`, or any branch of `allOf`, require. A closed branch
+ * (`additionalProperties: false`) leaves the union open.
  */
 export function hoistRoot(root: JsonSchema, schema: JsonSchema): JsonSchema {
   return hoist(root, schema, { left: MAX_BRANCHES });
@@ -44,7 +40,7 @@ function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): 
   return { ...rest, type: "object", properties: properties.all(), ...(required.size > 0 ? { required: [...required] } : {}) };
 }
 
-/** Properties of several branches; one that they describe differently may be any of them. */
+/** Properties of several branches; one described in different ways may be any of them. */
 class Alternatives {
   readonly #byName = new Map<string, Map<string, unknown>>();
 
@@ -53,7 +49,7 @@ class Alternatives {
     for (const [name, schema] of Object.entries(properties)) {
       let known = this.#byName.get(name);
       if (known === undefined) this.#byName.set(name, (known = new Map<string, unknown>()));
-      // What was joined in an inner branch is taken apart again, so that alternatives do not nest.
+      // Flattens the union of an inner branch, so that alternatives do not nest.
       const isJoined = isRecord(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
       for (const one of isJoined && known.size > 0 ? (schema["anyOf"] as unknown[]) : [schema])
         known.set(JSON.stringify(one) ?? "", one);

@@ -10,7 +10,7 @@ const isNamesByName = (value: unknown): boolean =>
   value !== null &&
   Object.values(value).every((names) => Array.isArray(names) && names.every(isText));
 
-/** What the value of a keyword has to be, for keywords whose wrong values do harm. */
+/** Tests for the values of keywords whose wrong values do harm. */
 const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
   minimum: isNumber,
   maximum: isNumber,
@@ -38,7 +38,7 @@ const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
   dependentRequired: isNamesByName,
 };
 
-/** False for a keyword with a value that means nothing, such as `maxLength: null`: it is as good as not written. */
+/** False for a value that makes a keyword meaningless, such as `maxLength: null`. */
 export function isKeywordValue(keyword: string, value: unknown): boolean {
   return !Object.hasOwn(TESTS, keyword) || TESTS[keyword]!(value);
 }

@@ -3,15 +3,15 @@ import { digest } from "../../text/hash.js";
 import { setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/* What Anthropic takes as the key of a parameter; one other key makes it refuse the whole request. */
+/** Parameter keys that Anthropic takes; one other key makes it refuse the whole request. */
 const LEGAL = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** The key a parameter has for the model: its own where that is legal, else a readable head and a short hash. */
+/** The model's key of a parameter: its own if legal, else a readable head and a short hash. */
 export function legalKey(key: string): string {
   return LEGAL.test(key) ? key : `${key.replace(/[^a-zA-Z0-9_.-]+/g, "_").slice(0, 50)}_${digest(key, 8)}`;
 }
 
-/** A view whose parameters have legal keys. */
+/** Renames the parameters of a schema to legal keys. */
 export function withLegalKeys(view: JsonSchema): JsonSchema {
   const { properties, required } = view;
   if (!isRecord(properties) || Object.keys(properties).every((key) => LEGAL.test(key))) return view;
@@ -24,7 +24,7 @@ export function withLegalKeys(view: JsonSchema): JsonSchema {
   };
 }
 
-/** Arguments by the server's own keys. Returns the value itself when no parameter was renamed. */
+/** Restores the server's own keys in arguments; returns the value itself when no parameter was renamed. */
 export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
   const own = ownKeys(schema);
   if (own.size === 0 || !isRecord(value)) return value;
@@ -35,7 +35,7 @@ export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
 
 const OWN_KEYS = new WeakMap<JsonSchema, ReadonlyMap<string, string>>();
 
-/** The server's own key by the legal one, of the parameters that were renamed. Found once per schema. */
+/** The server's own keys of renamed parameters by legal key; made once per schema. */
 function ownKeys(schema: JsonSchema): ReadonlyMap<string, string> {
   let own = OWN_KEYS.get(schema);
   if (own === undefined) {

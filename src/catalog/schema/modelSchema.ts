@@ -7,7 +7,7 @@ import { PROFILES, type SchemaProfile } from "./profiles.js";
 import { MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/* Standard keywords that describe a value. What is not here (`$schema`, `$id`, vendor keywords) says nothing to a model. */
+/** Standard keywords that describe a value; others (`$schema`, `$id`, vendor keywords) say nothing to a model. */
 const KEPT = new Set(
   (
     "type enum const description title default examples format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf " +
@@ -16,20 +16,14 @@ const KEPT = new Set(
     "unevaluatedProperties unevaluatedItems deprecated readOnly writeOnly"
   ).split(" "),
 );
-/** Most schemas converted; of those beyond only the type is kept, so that a hostile one cannot cost much. */
+/** At most this many schemas are converted; further ones keep only their type, so that a hostile schema costs little. */
 const MAX_NODES = 20_000;
 const MAX_INLINED_NODES = 3_000;
 
 /**
- * The model's view of a tool's input schema: same meaning, in the form that a provider takes.
- *
- * - Composition at the root (`anyOf`, `oneOf`, `allOf`), which providers refuse there, becomes one object.
- * - `$defs` stay; every other local reference is moved into `$defs`. For a provider that refuses `$ref` they are
- *   inlined, and recursion is cut to an object of the same type.
- * - Old forms become those of JSON Schema 2020-12: `definitions`, `nullable`, boolean `exclusiveMinimum`, lists under
- *   `items`. An array without `items` gets some.
- *
- * No parameter loses its type, its choices or whether it is required. Never throws.
+ * Converts a tool's input schema into the form a provider takes, without changing its meaning. Never throws.
+ * Composition at the root (`anyOf`, `oneOf`, `allOf`), which providers refuse, becomes one object. Local references point into
+ * `$defs`, or are inlined for a provider that refuses `$ref`, where recursion is cut. Older drafts become JSON Schema 2020-12.
  */
 export function toModelSchema(schema: JsonSchema, profile: SchemaProfile = PROFILES.generic): JsonSchema {
   const view = new SchemaView(schema, profile);
@@ -39,7 +33,7 @@ export function toModelSchema(schema: JsonSchema, profile: SchemaProfile = PROFI
 class SchemaView {
   readonly #source: JsonSchema;
   readonly #profile: SchemaProfile;
-  /** Names in `$defs` by the reference they stand for. */
+  /** Names in `$defs` by reference. */
   readonly #names = new Map<string, string>();
   readonly #taken = new Set<string>();
   readonly #counts = new Map<string, number>();
@@ -54,7 +48,7 @@ class SchemaView {
   root(): JsonSchema {
     const hoisted = hoistRoot(this.#source, this.#source);
     const converted = this.#object(hoisted, [], 0);
-    // Refused or without meaning at the root of an input schema.
+    // Refused or meaningless at the root of an input schema.
     for (const keyword of ["enum", "const", "not", "if", "then", "else", "$ref"]) delete converted[keyword];
     converted["type"] = "object";
     converted["properties"] ??= {};
@@ -114,7 +108,7 @@ class SchemaView {
     const result: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(schema)) {
       if (!KEPT.has(keyword) || !isKeywordValue(keyword, value)) continue;
-      // Widened inside, it would refuse more than the original does.
+      // A widened schema under `not` would refuse more than the original.
       if (keyword === "not" && /"\$ref"|"dependencies"/.test(JSON.stringify(value))) continue;
       const converted = this.#keyword(keyword, value, path, depth + 1);
       if (converted !== undefined) result[keyword] = converted;
@@ -161,7 +155,7 @@ class SchemaView {
   }
 }
 
-/** Brings what older drafts and OpenAPI write into the form of 2020-12. */
+/** Rewrites older drafts and OpenAPI as 2020-12. */
 function modernise(result: Record<string, unknown>, source: JsonSchema, convert: (inner: unknown) => unknown): void {
   for (const [exclusive, limit] of [
     ["exclusiveMinimum", "minimum"],
@@ -203,7 +197,6 @@ function validTypes(value: unknown): unknown {
   return types.length === 0 ? undefined : types.length === 1 ? types[0] : types;
 }
 
-/** What is left of a schema where recursion is cut. */
 function typeOnly(schema: Record<string, unknown>): Record<string, unknown> {
   const type = validTypes(schema["type"]) ?? (isRecord(schema["properties"]) ? "object" : undefined);
   return {

@@ -2,7 +2,7 @@ import { isRecord } from "../../text/isRecord.js";
 import { requiredOf, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/* What Gemini's `Schema` object has. */
+/** Keywords of Gemini's `Schema`. */
 const TAKEN = new Set(
   (
     "type format title description nullable enum maxItems minItems properties required minProperties maxProperties minLength maxLength " +
@@ -14,15 +14,10 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
   integer: ["int32", "int64"],
   number: ["float", "double"],
 };
-/** A value of any kind: Gemini wants a type for everything. */
+/** Any value; Gemini requires a type everywhere. */
 const ANY = [{ type: "string" }, { type: "number" }, { type: "boolean" }];
 
-/**
- * A schema without references in the subset of OpenAPI 3.0 that Gemini takes: one type each, `nullable`, choices of
- * texts only, `anyOf` standing alone. What cannot be said so is said in the description.
- *
- * @see https://ai.google.dev/api/caching#Schema
- */
+/** Converts a schema without `$ref` into Gemini's subset of OpenAPI 3.0. @see https://ai.google.dev/api/caching#Schema */
 export function toOpenApi(schema: JsonSchema): JsonSchema {
   const converted = convert(schema);
   return { ...converted, type: "object", properties: converted["properties"] ?? {} };
@@ -61,7 +56,7 @@ function convert(value: unknown): Record<string, unknown> {
   return withNotes(result, schema, notes);
 }
 
-/** A schema whose `allOf` is merged, and whose alternatives hold what stands beside them. */
+/** Merges `allOf`, and moves keywords beside alternatives into each of them. */
 function withoutMerges(value: Record<string, unknown>): Record<string, unknown> {
   const { allOf, ...rest } = value;
   const whole = (Array.isArray(allOf) ? allOf.filter(isRecord) : []).reduce<Record<string, unknown>>(merge, rest);
@@ -70,7 +65,7 @@ function withoutMerges(value: Record<string, unknown>): Record<string, unknown> 
   if (!isTyped || keyword === undefined) return whole;
   const base = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== "anyOf" && name !== "oneOf"));
   const branches = (whole[keyword] as unknown[]).filter(isRecord);
-  // Alternatives that only limit a value say nothing of what it is.
+  // These alternatives limit the value without describing it.
   if (
     !branches.some((branch) =>
       ["type", "properties", "enum", "const", "anyOf", "oneOf", "allOf", "items"].some((name) => name in branch),
@@ -100,7 +95,7 @@ function merge(a: Record<string, unknown>, b: Record<string, unknown>): Record<s
   };
 }
 
-/** The types that both name; the first one's where they name none in common. */
+/** The types both name; the first's own if they share none. */
 function commonTypes([first, second]: readonly unknown[]): unknown {
   if (second === undefined) return first;
   const others = new Set<unknown>(Array.isArray(second) ? second : [second]);
@@ -108,7 +103,7 @@ function commonTypes([first, second]: readonly unknown[]): unknown {
   return common.length === 0 ? first : common.length === 1 ? common[0] : common;
 }
 
-/** `anyOf` is taken only when nothing stands beside it, so what stood there goes into each branch. */
+/** Moves keywords beside `anyOf` into each branch, since Gemini takes `anyOf` only on its own. */
 function alone(
   branches: readonly Record<string, unknown>[],
   schema: Record<string, unknown>,
@@ -130,7 +125,7 @@ function pick(schema: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** Choices that are texts; others are said in words. An empty text is no choice Gemini takes. */
+/** String choices; others go into the notes. Gemini refuses an empty string as a choice. */
 function choicesOf(schema: Record<string, unknown>, notes: string[]): string[] | undefined {
   const all = "const" in schema ? [schema["const"]] : Array.isArray(schema["enum"]) ? (schema["enum"] as unknown[]) : undefined;
   if (all === undefined) return undefined;
@@ -153,7 +148,7 @@ function guessType(schema: Record<string, unknown>, choices: readonly string[] |
   return ["number", "boolean", "string"].find((type) => typeof example === type);
 }
 
-/** Keeps what belongs to the type, and converts what lies inside. */
+/** Keeps the keywords of the type and converts inner schemas. */
 function shape(result: Record<string, unknown>, schema: Record<string, unknown>, type: string): void {
   if (type !== "string") delete result["enum"];
   if (typeof result["format"] === "string" && !(FORMATS[type] ?? []).includes(result["format"])) delete result["format"];
@@ -167,7 +162,7 @@ function shape(result: Record<string, unknown>, schema: Record<string, unknown>,
   const converted: Record<string, unknown> = {};
   for (const [name, inner] of Object.entries(properties)) setOwn(converted, name, convert(inner));
   const required = requiredOf(schema).filter((name) => Object.hasOwn(converted, name));
-  // An object without properties must not say so.
+  // Gemini refuses an empty `properties`.
   if (Object.keys(converted).length > 0) result["properties"] = converted;
   if (required.length > 0) result["required"] = required;
 }

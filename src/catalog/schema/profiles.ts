@@ -1,19 +1,15 @@
-/** Which schemas and descriptions a provider of models takes. */
+/** Schemas and descriptions that a provider takes. */
 export interface SchemaProfile {
   readonly name: "generic" | "anthropic" | "openai" | "google";
-  /** `"keep"`: `$ref` into `$defs` is taken. `"inline"`: it is refused, recursion is cut. */
+  /** `"keep"`: takes `$ref` into `$defs`. `"inline"`: refuses it, so that recursion is cut. */
   readonly references: "keep" | "inline";
-  /** `"standard"`: JSON Schema 2020-12. `"openapi"`: the subset of OpenAPI 3.0 that Gemini takes. */
+  /** `"standard"`: JSON Schema 2020-12. `"openapi"`: Gemini's subset of OpenAPI 3.0. */
   readonly dialect: "standard" | "openapi";
-  /** Characters of a tool's description that are taken. */
   readonly maxDescriptionChars: number;
 }
 
 /**
- * Rules of the providers, as they publish them.
- *
- * `generic` is what every provider with standard JSON Schema takes; it is used while the model client is not known.
- *
+ * Published rules of the providers; `generic` fits all with standard JSON Schema, and is used while the client is unknown.
  * @see https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use
  * @see https://platform.openai.com/docs/guides/function-calling
  * @see https://ai.google.dev/api/caching#Schema

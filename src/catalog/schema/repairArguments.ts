@@ -4,15 +4,9 @@ import { dereference, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.
 import type { JsonSchema } from "../toolEntry.js";
 
 /**
- * Mends what models get wrong about arguments, without guessing.
- *
- * - missing, `null` or empty arguments become `{}`; arguments sent as one JSON text are parsed;
- * - JSON text for a parameter that takes an array or object, and no string, is parsed;
- * - a required parameter that was left out and has a `default` gets it.
- *
- * Pure: the given value is never written to. A value that needs no repair is returned as it is.
- *
- * @param schema - The server's original input schema.
+ * Repairs arguments of a model by the server's original schema, without guessing. Never changes the given value.
+ * Missing, `null` or empty arguments become `{}`. JSON text is parsed in place of all arguments, or of a parameter that takes an
+ * array or object but no string. A missing required parameter gets its `default`.
  */
 export function repairArguments(schema: JsonSchema, value: unknown): unknown {
   if (value === undefined || value === null || value === "") return repairValue(schema, schema, {}, 0);
@@ -45,7 +39,7 @@ function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string
     if (result === value) result = { ...value };
     setOwn(result, key, repaired);
   };
-  // JSON knows no undefined: such a member would not be sent.
+  // JSON has no undefined: such a member would not be sent.
   if (Object.values(value).includes(undefined)) {
     result = Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
   }
@@ -72,7 +66,7 @@ function mapIfChanged(values: readonly unknown[], change: (value: unknown) => un
   return isChanged ? mapped : values;
 }
 
-/** JSON types a schema takes; `"any"` when it does not say. */
+/** JSON types a schema takes; `"any"` when it names none. */
 function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth: number): Set<string> {
   const types = new Set<string>();
   const { type } = schema;
@@ -92,7 +86,6 @@ function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth:
   return types;
 }
 
-/** The array or object that a JSON text stands for, if it is one of the wanted types. */
 function parseContainer(text: string, wanted: readonly string[]): unknown {
   const trimmed = text.trim();
   if (!(trimmed.startsWith("[") && wanted.includes("array")) && !(trimmed.startsWith("{") && wanted.includes("object"))) {

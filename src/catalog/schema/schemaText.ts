@@ -5,7 +5,7 @@ import type { ToolEntry } from "../toolEntry.js";
 
 const MAX_SCHEMA_CHARS = 8_000;
 
-/** The arguments of a tool as text for a model: JSON Schema in one line. */
+/** The arguments of a tool for a model: JSON Schema on one line, at most 8,000 characters. */
 export function schemaText({ inputSchema }: ToolEntry): string {
   const text = JSON.stringify(toModelSchema(inputSchema, PROFILES.generic));
   return cut(escapeTags(removeInvisible(text)), MAX_SCHEMA_CHARS);

@@ -1,7 +1,7 @@
 import { isRecord } from "../../text/isRecord.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/* Keywords by what stands under them. Everything else (`default`, `enum`, `const`, `examples` …) is data. */
+/** Keywords with a schema, a list or a map of schemas; all others (`default`, `enum`, `const`, `examples` …) hold data. */
 const ONE_SCHEMA = new Set([
   "additionalItems",
   "additionalProperties",
@@ -17,15 +17,10 @@ const ONE_SCHEMA = new Set([
 const SCHEMA_LIST = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
 const SCHEMA_MAP = new Set(["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"]);
 
-/** The deepest nesting that is followed; what lies deeper is taken as any value. */
+/** Deepest nesting that is followed; anything deeper counts as any value. */
 export const MAX_SCHEMA_DEPTH = 64;
 
-/**
- * Copies a schema, changing each schema object in it, the innermost first. Data under `enum`, `default` and the like
- * is never mistaken for schemas.
- *
- * @param change - Gets a fresh copy, which it may write to, and returns what stands in its place.
- */
+/** Copies a schema and replaces each schema object in it by `change(copy)`, innermost first; `change` may write to its copy. */
 export function mapSchema(schema: unknown, change: (copy: Record<string, unknown>) => unknown, depth = 0): unknown {
   if (!isRecord(schema)) return schema;
   if (depth > MAX_SCHEMA_DEPTH) return {};
@@ -52,7 +47,7 @@ function mapKeyword(keyword: string, value: unknown, map: (inner: unknown) => un
   return value;
 }
 
-/** The names a schema requires; what is no name is left out. */
+/** The names a schema requires, without malformed ones. */
 export function requiredOf({ required }: JsonSchema): string[] {
   return Array.isArray(required) ? required.filter((name): name is string => typeof name === "string") : [];
 }
@@ -63,11 +58,7 @@ export function setOwn(target: Record<string, unknown>, key: string, value: unkn
   else target[key] = value;
 }
 
-/**
- * The schema a local reference (`#/…`, JSON pointer with `~0`, `~1` and percent escapes) points to.
- *
- * @returns `undefined` for another kind of reference and for one that leads nowhere.
- */
+/** The schema at a local reference (`#/…`, JSON pointer with `~0`, `~1` and percent escapes); `undefined` for any other. */
 export function resolvePointer(root: JsonSchema, reference: string): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -85,12 +76,12 @@ function decodePart(part: string): string {
   try {
     decoded = decodeURIComponent(part);
   } catch {
-    // A lone "%" is taken as it stands.
+    // A lone "%" stays as it is.
   }
   return decoded.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Follows `$ref` until a schema without one, a cycle or a dead end is reached. */
+/** Follows `$ref` to a schema without one, a cycle or a dead end. */
 export function dereference(root: JsonSchema, schema: unknown): unknown {
   if (!isRecord(schema) || schema["$ref"] === undefined) return schema;
   const seen = new Set<unknown>();

@@ -7,18 +7,14 @@ import type { ToolEntry } from "../toolEntry.js";
 import { OptionalModel } from "./optionalModel.js";
 import { VectorIndex, type NearTool } from "./vectorIndex.js";
 
-/** Rank constant of reciprocal rank fusion: the higher, the less the first places count. */
+/** Rank constant of reciprocal rank fusion; a higher one counts first places less. */
 const FUSION = 60;
 const CANDIDATES = 40;
 const MAX_MODEL_CHARS = 4_000;
-/* From here on a tool that shares no words with the query is an answer. */
+/** Least similarity of an answer that shares no words with the query. */
 const MIN_SIMILARITY = 0.5;
 
-/**
- * Searching with what the user adds: words first, then meaning by a model of embeddings, then an order of the user's.
- *
- * Whatever these say, tools named in the query are in the result.
- */
+/** Searches by words, then by embeddings, then reorders by `rerank`. Tools named in the query are always found. */
 export class CatalogSearch {
   readonly #catalog: Catalog;
   readonly #rerankOption: Rerank | undefined;
@@ -33,12 +29,11 @@ export class CatalogSearch {
     this.#vectors = embeddings === undefined ? undefined : new VectorIndex(embeddings, (error) => this.#warn(error));
   }
 
-  /** The catalog changed. */
+  /** Embeds the tools of a changed catalog. */
   update(): void {
     this.#vectors?.update(this.#catalog.tools());
   }
 
-  /** Waits until vectors that are being made are there. */
   async settled(): Promise<void> {
     await this.#vectors?.settled();
   }
@@ -61,7 +56,7 @@ export class CatalogSearch {
     return { tools: [...tools], nearest: [] };
   }
 
-  /** Near tools; when words found nothing, only those that are near enough to be an answer. */
+  /** Near tools; when words found nothing, only those similar enough to be an answer. */
   #entries(near: readonly NearTool[], isAnswered: boolean): ToolEntry[] {
     return near
       .filter(({ similarity }) => isAnswered || similarity >= MIN_SIMILARITY)
@@ -91,7 +86,6 @@ export class CatalogSearch {
   }
 }
 
-/** Reciprocal rank fusion of two rankings. */
 function fuse(first: readonly ToolEntry[], second: readonly ToolEntry[]): ToolEntry[] {
   const scores = new Map<ToolEntry, number>();
   for (const ranking of [first, second]) {

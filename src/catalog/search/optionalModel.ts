@@ -1,25 +1,19 @@
 import { rejectAfter } from "../../text/abort.js";
 
-/** How long a search waits for a model, in milliseconds. */
 const MODEL_WAIT_MS = 5_000;
-/** How long a model that failed or stayed silent is left alone, in milliseconds. */
+/** Pause after a model failed or timed out. */
 export const RETRY_MS = 30_000;
 
-/** A model that a search can do without: it is waited for a short time, and left alone for a while after silence. */
+/** A model that a search can do without: waits 5 s for an answer, and pauses after a timeout. */
 export class OptionalModel {
   #silentAtMs = Number.NEGATIVE_INFINITY;
 
-  /** True for a while after the model did not answer in time: asking again would only make the next search wait, too. */
+  /** True for 30 s after a timeout: asking again would only delay the next search. */
   get isLeftAlone(): boolean {
     return Date.now() - this.#silentAtMs < RETRY_MS;
   }
 
-  /**
-   * Asks the model.
-   *
-   * @param what - Its name in the error.
-   * @throws what the model throws, and an error when it does not answer in time.
-   */
+  /** Asks the model, called `what` in the error. @throws the model's error, or one when it does not answer in time. */
   async ask<Answer>(what: string, question: () => Answer | Promise<Answer>): Promise<Answer> {
     const askedAtMs = Date.now();
     try {

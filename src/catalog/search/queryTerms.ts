@@ -1,21 +1,19 @@
 import { SYNONYMS } from "./synonyms.js";
 import { pairsOf, tokenize, wordsOf } from "./tokenize.js";
 
-/** What the index knows of words. */
+/** Words of the index. */
 export interface Vocabulary {
   frequency(word: string): number;
   words(): Iterable<string>;
 }
 
-/** One word of a query: the words of the index that stand for it. */
+/** One word of a query, with the words of the index that stand for it. */
 export interface QueryTerm {
-  /** How much it counts among the words of the query. */
   readonly weight: number;
-  /** Empty when the index knows nothing like it. */
   readonly words: readonly { readonly text: string; readonly weight: number }[];
 }
 
-/* How much a word counts that is not the query's own. */
+/* Weights of words that are not the query's own. */
 const JOINED = 0.8;
 const SPLIT = 0.7;
 const PREFIX = 0.5;
@@ -30,7 +28,7 @@ const MAX_QUERY_CHARS = 4_000;
 const MAX_TERMS = 48;
 const MAX_GUESSED = 8;
 
-/** Words in which people wrap what they need; they say little about a tool. */
+/** Words that wrap a request and say little about a tool. */
 const WEAK_WORDS = new Set(
   tokenize(
     "help offer provide give tell show like know look find information try interest recommend suggest assist guide something anything " +
@@ -39,13 +37,7 @@ const WEAK_WORDS = new Set(
   ),
 );
 
-/**
- * The words of a query as the index knows them. Pure.
- *
- * Neighbouring words count as a pair, too, and joined where the index knows the result ("Ba Zi"). A word has the
- * synonyms that the index knows, at less weight. An unknown word stands for two known ones, for a longer one, or for
- * one with a slip of the pen.
- */
+/** Expands a query into words of the index: pairs, joined neighbours, synonyms, and known words near an unknown one. */
 export function expandQuery(query: string, vocabulary: Vocabulary): QueryTerm[] {
   const text = query.slice(0, MAX_QUERY_CHARS);
   const sequence = tokenize(text).slice(0, MAX_TERMS * 2);
@@ -95,7 +87,7 @@ function similarWords(word: string, vocabulary: Vocabulary): QueryTerm["words"] 
   return similar.sort((a, b) => b.weight - a.weight || a.text.length - b.text.length || (a.text < b.text ? -1 : 1)).slice(0, 3);
 }
 
-/** Neighbouring words of the query that the index knows as one: "Ba Zi", "word cloud". */
+/** Neighbouring words of the query that are one word in the index: "Ba Zi", "word cloud". */
 function joinedWords(
   text: string,
   counts: ReadonlyMap<string, number>,
@@ -111,7 +103,7 @@ function joinedWords(
   return [...joined].map(([word, parts]) => ({ word, parts }));
 }
 
-/** True when one letter is put in, left out or changed, or two neighbours are exchanged. */
+/** True for one inserted, missing or changed letter, or two swapped neighbours. */
 function isOneEdit(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > 1 || a === b) return false;
   let at = 0;

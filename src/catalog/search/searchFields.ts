@@ -34,14 +34,13 @@ export function searchFields(
   };
 }
 
-/** First sentence of a description, which says what a tool is for, and the rest. */
+/** Splits a description into its first sentence, the purpose of the tool, and the rest. */
 export function splitDescription(text: string): { readonly summary: string; readonly description: string } {
   const end = SENTENCE_END.exec(text);
   const at = Math.min(end === null ? text.length : end.index + 1, MAX_SUMMARY_CHARS);
   return { summary: text.slice(0, at), description: text.slice(at) };
 }
 
-/** A parameter's description and its choices. */
 function describeParameter(schema: unknown): string {
   if (!isRecord(schema)) return "";
   const { description, enum: choices } = schema;

@@ -1,6 +1,6 @@
 import { tokenize } from "./tokenize.js";
 
-/** Words of general use that mean nearly the same of tools. One group a line. */
+/** General words that mean nearly the same for tools, one group per line. */
 const GROUPS = `
 create make add new insert generate build
 delete remove drop erase clear destroy
@@ -98,7 +98,7 @@ domain dns whois
 certificate ssl tls
 `;
 
-/** Stemmed words by the words that may stand for them. */
+/** Synonyms by stemmed word. */
 export const SYNONYMS: ReadonlyMap<string, readonly string[]> = readGroups();
 
 function readGroups(): Map<string, string[]> {

@@ -1,7 +1,7 @@
 import { stemmer } from "stemmer";
 
 const WORD = /[\p{L}\p{M}\p{N}]+/gu;
-/* Scripts written without spaces (and Hangul, whose words carry endings): matched by pairs of characters. */
+/** Scripts without spaces, and Hangul, whose words carry endings: matched by pairs of characters. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]+/gu;
 const HUMP = /\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{Lu}+|\p{N}+/gu;
@@ -15,29 +15,21 @@ const STOP_WORDS = new Set(
   ).split(" "),
 );
 
-/**
- * Words of a text as the search index knows them: lower case, without accents, stemmed, no stop words.
- *
- * A word in camelCase gives its parts and the whole; scripts without spaces give pairs of characters.
- *
- * @example
- * tokenize("getUserIssues");
- * // → ["user", "issu", "getuserissu"]
- */
+/** Words of a text for the index: folded, stemmed, no stop words; `getUserIssues` → `user`, `issu`, `getuserissu`. */
 export function tokenize(text: string): string[] {
   const tokens: string[] = [];
   for (const word of text.normalize("NFKC").match(WORD) ?? []) for (const token of tokensOf(word)) tokens.push(token);
   return tokens;
 }
 
-/** Tokens by word: texts of tools use few words over and over. */
+/** Tokens by word, since texts of tools repeat few words. */
 const known = new Map<string, readonly string[]>();
 const MAX_KNOWN = 50_000;
 
 function tokensOf(word: string): readonly string[] {
   const found = known.get(word);
   if (found !== undefined) return found;
-  // A copy: a piece of a text keeps the whole text in memory.
+  // A copy: a slice keeps the whole text in memory.
   const copy = Buffer.from(word.slice(0, MAX_WORD_CHARS)).toString();
   const tokens: string[] = [];
   addWord(tokens, copy);
@@ -46,7 +38,7 @@ function tokensOf(word: string): readonly string[] {
   return tokens;
 }
 
-/** The words of a text as they stand, in lower case. */
+/** The words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
   return Array.from(text.normalize("NFKC").matchAll(WORD), ([word]) => fold(word));
 }

@@ -7,18 +7,14 @@ import type { ToolEntry } from "../toolEntry.js";
 const BATCH = 64;
 const MAX_TEXT_CHARS = 1_000;
 
-/** A tool that is near a query in meaning. */
+/** A tool near a query in meaning. */
 export interface NearTool {
   readonly boundName: string;
-  /** Cosine of the angle between query and tool, -1 to 1. */
+  /** Cosine similarity, -1 to 1. */
   readonly similarity: number;
 }
 
-/**
- * Vectors of tools, kept by content hash and made in the background.
- *
- * Until a catalog is embedded, and when the model fails, it has no opinion: the search goes on by words alone.
- */
+/** Vectors of tools by content hash, made in the background; while they are missing, words alone decide. */
 export class VectorIndex {
   readonly #embeddings: EmbeddingsInterface;
   readonly #query = new OptionalModel();
@@ -28,18 +24,17 @@ export class VectorIndex {
   #working: Promise<void> | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param onError - Told when the model fails; once for each failing round. */
+  /** @param onError - Called once for each failing round. */
   constructor(embeddings: EmbeddingsInterface, onError: (error: unknown) => void) {
     this.#embeddings = embeddings;
     this.#onError = onError;
   }
 
-  /** True when every tool has its vector. */
   get isReady(): boolean {
     return this.#tools.every(({ hash }) => this.#vectors.has(hash));
   }
 
-  /** Takes over the tools of a changed catalog, and embeds what is new in the background. */
+  /** Takes the tools of a changed catalog, and embeds new ones in the background. */
   update(tools: Iterable<ToolEntry>): void {
     this.#tools = [...tools];
     const hashes = new Set(this.#tools.map(({ hash }) => hash));
@@ -53,12 +48,11 @@ export class VectorIndex {
     });
   }
 
-  /** Waits until the embedding that is under way has ended. */
   async settled(): Promise<void> {
     await this.#working;
   }
 
-  /** The tools nearest to a query, nearest first; `undefined` while there is no opinion. */
+  /** The tools nearest to a query, nearest first; `undefined` while vectors are missing or the model fails. */
   async nearest(query: string, limit: number, accepts: (entry: ToolEntry) => boolean): Promise<NearTool[] | undefined> {
     if (!this.isReady && Date.now() - this.#failedAtMs > RETRY_MS) this.#embed();
     if (!this.isReady || this.#tools.length === 0 || this.#query.isLeftAlone) return undefined;

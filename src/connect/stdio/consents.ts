@@ -1,26 +1,23 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { delimiter, resolve } from "node:path";
 
-import { LRUCache } from "lru-cache";
-import pLimit, { type LimitFunction } from "p-limit";
 import stringify from "safe-stable-stringify";
 import which from "which";
 
 import type { ConsentRequest, ConsentSettings } from "../../config/securityOptions.js";
-import { isRecord } from "../../text/isRecord.js";
-import type { KeptStore } from "../../config/store.js";
 import { maskSecrets } from "../../config/variables.js";
 import { McpPolicyError, messageOf } from "../../errors.js";
-import { rejectOnAbort } from "../../text/abort.js";
-import { storeOf } from "../fileStore.js";
+import { rejectAfter, rejectOnAbort } from "../../text/abort.js";
+import { visible } from "../../text/clean.js";
+import { isRecord } from "../../text/isRecord.js";
 import { isSecretName, withSpellings } from "../secrets.js";
-import { rejectAfter } from "../../text/abort.js";
+import { storeOf, type Store } from "../stores.js";
 import type { StdioParameters } from "./stdioTransport.js";
 
 /** An approval, as it is kept. JSON. */
 export interface ConsentRecord {
   readonly serverName: string;
-  /** What was approved. */
+  /** Digest of the approved program. */
   readonly digest: string;
   /** The program, without its arguments; empty when it was approved by its digest alone. */
   readonly command: string;
@@ -29,7 +26,7 @@ export interface ConsentRecord {
   readonly approvedBy?: string;
 }
 
-/** What {@link McpConsents} tells its hub. */
+/** Told of changes by {@link McpConsents}. */
 export interface ConsentEvents {
   /** The store failed; approvals then last as long as this process. */
   readonly onStoreFailed: (error: unknown) => void;
@@ -48,34 +45,32 @@ export interface Program {
 }
 
 const KEY = "mcp-consent-key";
-const STORE_WAIT_MS = 2_000;
+const READ_WAIT_MS = 2_000;
+const WRITE_WAIT_MS = 10_000;
 const NOBODY = "a person has to approve it before it is started";
-/* What would change the line a person reads, or could hide in it. */
-const UNREADABLE = /\p{C}|\p{Default_Ignorable_Code_Point}|[\u2028\u2029]/gu;
 
 /**
- * Which programs a person has approved to be started in a workspace folder.
+ * Programs that a person has approved to be started in a workspace folder.
  *
- * An approval is for a digest of the program that is found, its arguments, its folder, names and values of the environment
- * that the configuration gives it: what changes any of these is asked again. Values go into the digest with a secret key of
- * the store, so that they cannot be guessed from it. The store is read at each start: what another process approved or took
- * back counts.
+ * An approval is for a digest of the program that is found, its arguments, its folder, and the names and values of its
+ * environment; any change is asked again. Values go into the digest with a secret key of the store, so that they cannot be
+ * guessed from it. The store is read at each start: an approval by another process counts, and so does its withdrawal.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#local-mcp-server-compromise
  */
 export class McpConsents {
   readonly #settings: ConsentSettings;
-  readonly #store: KeptStore;
+  readonly #store: Store;
   readonly #events: ConsentEvents;
-  /** What waits for a person, by server. */
+  /** Programs that wait for a person, by server. */
   readonly #pending = new Map<string, ConsentRequest>();
-  /** What was looked at last, by server: it waits again when its approval is taken back. */
+  /** The last program of each server: it waits again when its approval is withdrawn. */
   readonly #last = new Map<string, ConsentRequest>();
-  /** Digests that a person refused, by server, with their words: for as long as this process runs. */
+  /** Digests that a person refused, by server, for as long as this process runs. */
   readonly #refused = new Map<string, { readonly digest: string; readonly reason: string }>();
-  /** Approvals that could not be kept: for as long as this process runs. */
+  /** Approvals that could not be kept. */
   readonly #unkept = new Map<string, ConsentRecord>();
-  /** Where the store has none that can be read. */
+  /** The key while that of the store cannot be read; such approvals are not kept. */
   readonly #ownKey = randomBytes(32).toString("hex");
 
   /** @internal Made by the hub. */
@@ -97,14 +92,15 @@ export class McpConsents {
 
   /** The approvals of this workspace folder, those of servers that are not configured any more included. */
   async list(): Promise<ConsentRecord[]> {
-    const kept = await Promise.all((await this.#names()).map((serverName) => this.#recordOf(serverName)));
+    const names = namesIn(await this.#guarded(() => this.#get(this.#storeKey()), undefined));
+    const kept = await Promise.all(names.map((serverName) => this.#recordOf(serverName)));
     return [...kept.flatMap((record) => record ?? []), ...this.#unkept.values()];
   }
 
   /**
-   * Approves what waits, and starts it.
+   * Approves a waiting program, and starts it.
    *
-   * @param options - `digest`: approves only this; without it, what waits now. `by`: who approves, for the record.
+   * @param options - `digest`: approves only this; without it, the program that waits now. `by`: who approves, for the record.
    */
   async approve(serverName: string, options: { readonly digest?: string; readonly by?: string | undefined } = {}): Promise<void> {
     const waiting = this.#pending.get(serverName);
@@ -112,7 +108,7 @@ export class McpConsents {
     if (digest === undefined) return;
     const isWaiting = waiting?.digest === digest;
     const record = await this.#recordOf(serverName);
-    // An answer to an old question replaces nothing that was approved since.
+    // An answer to an old question replaces no later approval.
     if (!isWaiting && record !== undefined && record.digest !== digest) return;
     if (isWaiting) this.#pending.delete(serverName);
     this.#refused.delete(serverName);
@@ -125,37 +121,37 @@ export class McpConsents {
   }
 
   /**
-   * Refuses what waits, until this process ends, `hub.reconnect(serverName)` is called, or the program changes. What was
-   * approved before is taken back.
+   * Refuses a waiting program, until this process ends, `hub.reconnect(serverName)` is called, or the program changes. An
+   * earlier approval is withdrawn.
    */
   async refuse(
     serverName: string,
     options: { readonly digest?: string; readonly reason?: string | undefined } = {},
   ): Promise<void> {
-    const digest = options.digest ?? this.#pending.get(serverName)?.digest;
-    if (digest === undefined) return;
+    const waiting = this.#pending.get(serverName)?.digest;
+    const digest = options.digest ?? waiting;
     const record = await this.#recordOf(serverName);
     // An answer to an old question says nothing about the program of today.
-    const current = [this.#pending.get(serverName)?.digest, this.#last.get(serverName)?.digest, record?.digest];
-    if (!current.includes(digest)) return;
+    const current = [waiting, this.#last.get(serverName)?.digest, record?.digest];
+    if (digest === undefined || !current.includes(digest)) return;
     const words = options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
     const reason = `a person refused to have it started${words}`;
     this.#refused.set(serverName, { digest, reason });
-    if (this.#pending.get(serverName)?.digest === digest) this.#pending.delete(serverName);
+    if (waiting === digest) this.#pending.delete(serverName);
     if (record?.digest === digest) await this.#forget(serverName);
     this.#events.onForbidden(serverName, refusal("CONSENT_REFUSED", serverName, reason));
   }
 
-  /** Takes an approval back. A server that runs is stopped. */
+  /** Withdraws an approval. A server that runs is stopped. */
   async revoke(serverName: string): Promise<void> {
     await this.#forget(serverName);
-    const reason = "its approval was taken back";
+    const reason = "its approval was withdrawn";
     const last = this.#last.get(serverName);
     if (last !== undefined) this.#pending.set(serverName, { ...last, reason });
     this.#events.onForbidden(serverName, refusal("CONSENT_REQUIRED", serverName, reason));
   }
 
-  /** Takes all approvals of this workspace folder back. */
+  /** Withdraws all approvals of this workspace folder. */
   async reset(): Promise<void> {
     for (const { serverName } of await this.list()) await this.revoke(serverName);
     this.#refused.clear();
@@ -167,7 +163,7 @@ export class McpConsents {
   }
 
   /**
-   * @internal Passes when the program was approved; asks `onConsent` when it was not and there is one.
+   * @internal Passes an approved program; asks `onConsent` about another one.
    *
    * @throws {McpPolicyError} `CONSENT_REQUIRED` when nobody has been asked yet, `CONSENT_REFUSED` when a person refused.
    */
@@ -177,21 +173,14 @@ export class McpConsents {
     if (request === undefined) return;
     const { serverName, digest } = request;
     if (onConsent === undefined) throw refusal("CONSENT_REQUIRED", serverName, NOBODY);
-    let answer: unknown;
-    try {
-      answer = await rejectOnAbort(
-        Promise.resolve().then(() => onConsent(request)),
-        signal,
-      );
-    } catch (error) {
+    const asking = Promise.resolve().then(() => onConsent(request));
+    const answer: unknown = await rejectOnAbort(asking, signal).catch((error: unknown) => {
       if (signal.aborted) throw error;
       throw refusal("CONSENT_REQUIRED", serverName, `asking for consent failed: ${messageOf(error)}`);
-    }
-    if (answer !== true) {
-      await this.refuse(serverName, { digest });
-      throw refusal("CONSENT_REFUSED", serverName, this.#refused.get(serverName)!.reason);
-    }
-    await this.approve(serverName, { digest });
+    });
+    if (answer === true) return this.approve(serverName, { digest });
+    await this.refuse(serverName, { digest });
+    throw refusal("CONSENT_REFUSED", serverName, this.#refused.get(serverName)!.reason);
   }
 
   /** @internal Passes when just this program was approved. @throws {McpPolicyError} as {@link ask}. */
@@ -199,7 +188,7 @@ export class McpConsents {
     if ((await this.#check(program)) !== undefined) throw refusal("CONSENT_REQUIRED", program.serverName, NOBODY);
   }
 
-  /** What a person has to be asked about a program; `undefined` when it was approved. */
+  /** The request for a program that was not approved; `undefined` for one that was. */
   async #check(program: Program): Promise<ConsentRequest | undefined> {
     const { serverName } = program;
     const request = await this.#requestOf(program);
@@ -225,73 +214,62 @@ export class McpConsents {
     const { childEnvironment, inheritedEnvironment } = await import("./environment.js");
     const program = await programOf(command, folder, childEnvironment(parameters));
     const whole = [workspace, serverName, command, program, args, folder, env, inheritEnv, inheritedEnvironment(parameters)];
-    const digest = createHmac("sha256", (await this.#keyOf()).key)
+    const digest = createHmac("sha256", (await this.#keyOf()) ?? this.#ownKey)
       .update(stringify(whole))
       .digest("hex");
     const hidden = withSpellings(secrets);
-    const shown = (text: string): string => readable(maskSecrets(text, hidden));
+    const shown = (text: string): string => visible(maskSecrets(text, hidden));
     return {
       serverName,
       command: shown(command),
       program: shown(program),
-      args: args.map((arg) => shown(withoutValue(arg))),
+      args: args.map((arg) => shown(withoutSecret(arg))),
       cwd: shown(folder),
-      env: [...Object.keys(env), ...inheritEnv].map(readable),
+      env: [...Object.entries(env).map(([name, value]) => shown(withoutSecret(`${name}=${value}`))), ...inheritEnv.map(shown)],
       workspace,
       reason: "",
       digest,
     };
   }
 
-  /** The key of the store; `isKept`: whether it could be read. What is made with another key is not for the store. */
-  async #keyOf(): Promise<{ readonly key: string; readonly isKept: boolean }> {
-    const read = async (): Promise<string | undefined> => {
-      const [known] = await this.#store.mget([KEY]);
-      return typeof known === "string" && known.length >= 32 ? known : undefined;
-    };
-    const readOrMake = async (): Promise<{ readonly key: string; readonly isKept: boolean }> => {
-      const known = await read();
-      if (known !== undefined) return { key: known, isKept: true };
-      await this.#store.mset([[KEY, this.#ownKey]]);
-      // Another process may have made one at the same time.
-      const made = await read();
-      return made === undefined ? { key: this.#ownKey, isKept: false } : { key: made, isKept: true };
-    };
-    // The wait ends inside of the lock: a store that hangs holds nobody else for longer.
-    return lockOf(this.#settings.store)(() => this.#guarded(readOrMake, { key: this.#ownKey, isKept: false }));
+  /** The key of the store, made with first use; `undefined` while the store cannot be read. */
+  #keyOf(): Promise<string | undefined> {
+    const isKey = (value: unknown): value is string => typeof value === "string" && value.length >= 32;
+    const update = () => this.#store.update(KEY, (present) => (isKey(present) ? present : this.#ownKey));
+    return this.#guarded(async () => {
+      const present = await this.#get(KEY);
+      return isKey(present) ? present : update();
+    }, undefined);
   }
 
   async #recordOf(serverName: string): Promise<ConsentRecord | undefined> {
-    const kept = await this.#guarded(async () => (await this.#store.mget([this.#storeKey(serverName)]))[0], undefined);
+    const kept = await this.#guarded(() => this.#get(this.#storeKey(serverName)), undefined);
     return readRecord(kept) ?? this.#unkept.get(serverName);
-  }
-
-  async #names(): Promise<string[]> {
-    const kept = await this.#guarded(async () => (await this.#store.mget([this.#storeKey()]))[0], undefined);
-    const names: unknown = isRecord(kept) ? kept["names"] : undefined;
-    return Array.isArray(names) ? (names as unknown[]).filter((name) => typeof name === "string") : [];
   }
 
   async #keep(record: ConsentRecord): Promise<void> {
     const { serverName } = record;
     const keep = async (): Promise<boolean> => {
-      // What is in a store that cannot be read is not written over.
-      if (!(await this.#keyOf()).isKept) return false;
-      const names = [...new Set([...(await this.#names()), serverName])];
-      await this.#store.mset([
-        [this.#storeKey(), { v: 1, names }],
-        [this.#storeKey(serverName), record],
-      ]);
+      // Made with another key it would never be found again.
+      if ((await this.#keyOf()) === undefined) return false;
+      await this.#store.update(this.#storeKey(), (present) => {
+        const names = namesIn(present);
+        return names.includes(serverName) ? present : { v: 1, names: [...names, serverName] };
+      });
+      await this.#store.update(this.#storeKey(serverName), () => record);
       return true;
     };
-    const isKept = await this.#guarded(keep, false, 3 * STORE_WAIT_MS);
-    if (isKept) this.#unkept.delete(serverName);
+    if (await this.#guarded(keep, false, WRITE_WAIT_MS)) this.#unkept.delete(serverName);
     else this.#unkept.set(serverName, record);
   }
 
   async #forget(serverName: string): Promise<void> {
     this.#unkept.delete(serverName);
-    await this.#guarded(() => this.#store.mset([[this.#storeKey(serverName), null]]), undefined);
+    await this.#guarded(() => this.#store.update(this.#storeKey(serverName), () => null), undefined, WRITE_WAIT_MS);
+  }
+
+  async #get(key: string): Promise<unknown> {
+    return (await this.#store.get([key]))[0];
   }
 
   #storeKey(serverName?: string): string {
@@ -300,7 +278,7 @@ export class McpConsents {
   }
 
   /** A store that fails, or does not answer, approves nothing. */
-  async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = STORE_WAIT_MS): Promise<Value> {
+  async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = READ_WAIT_MS): Promise<Value> {
     try {
       return await rejectAfter(use(), waitMs, "consent.store");
     } catch (error) {
@@ -310,43 +288,31 @@ export class McpConsents {
   }
 }
 
-/** Hubs of one process that make the key of a new store do so one after the other. */
-const locks = new LRUCache<KeptStore | string, LimitFunction>({ max: 100 });
-
-function lockOf(store: KeptStore | string): LimitFunction {
-  const lock = locks.get(store) ?? pLimit(1);
-  locks.set(store, lock);
-  return lock;
-}
-
-/** The file that a command starts, as far as it is found. */
+/** The file that a command starts, as far as it is found: as the child finds it, from its folder. */
 async function programOf(command: string, folder: string, { PATH, Path }: Readonly<Record<string, string>>): Promise<string> {
   if (/[\\/]/.test(command)) return resolve(folder, command);
-  // As the child finds it: from its folder.
   const path = (PATH ?? Path ?? "").split(delimiter).map((entry) => resolve(folder, entry));
   return (await which(command, { nothrow: true, path: path.join(delimiter) })) ?? command;
 }
 
 /**
- * An argument without a value that is joined to a flag which says that it is secret, where it is one plain word. All else is
- * shown: whoever wrote the configuration must not choose what a person does not see.
+ * An argument or a variable without a value that its name calls secret, where that is one plain word. Anything else is shown:
+ * the writer of a configuration must not choose what a person does not see.
  */
-function withoutValue(arg: string): string {
-  const [, flag, value] = /^(-{0,2}([\w.-]+)=)([\w.+=-]{8,200})$/.exec(arg) ?? [];
-  return flag !== undefined && value !== undefined && isSecretName(value) && /\d/.test(arg.slice(flag.length))
-    ? `${flag}***`
-    : arg;
+function withoutSecret(text: string): string {
+  const [, head, name, value] = /^(-{0,2}([\w.-]+)=)([\w.+=-]{8,200})$/.exec(text) ?? [];
+  return name !== undefined && isSecretName(name) && /\d/.test(value!) ? `${head}***` : text;
 }
 
-/** A text in which nothing hides, and that changes nothing around it. */
-function readable(text: string): string {
-  return text.replace(UNREADABLE, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
-}
-
-/** Reads what was stored, which may be of another version or by another hand. */
+/** Reads a stored record, which may be of another version or by another hand. */
 function readRecord(stored: unknown): ConsentRecord | undefined {
   if (!isRecord(stored) || typeof stored["serverName"] !== "string" || typeof stored["digest"] !== "string") return undefined;
   return stored as unknown as ConsentRecord;
+}
+
+function namesIn(stored: unknown): string[] {
+  const names: unknown = isRecord(stored) ? stored["names"] : undefined;
+  return Array.isArray(names) ? (names as unknown[]).filter((name) => typeof name === "string") : [];
 }
 
 function refusal(code: "CONSENT_REQUIRED" | "CONSENT_REFUSED", serverName: string, reason: string): McpPolicyError {
