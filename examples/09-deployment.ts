@@ -39,7 +39,7 @@ const [{ value }] = Object.values(interrupts ?? {})[0] as [{ value: { actionRequ
 console.log(status);
 // → interrupted
 console.log(value.actionRequests[0]!.description.split("\n")[0]);
-// → Tool "get-sum" of MCP server "demo" (destructive): rule "mcp:call:demo:get-sum" says ask.
+// → MCP server "demo": tool "get-sum" (destructive). Reason: rule "mcp:call:demo:get-sum" says ask.
 
 // %% 3. It is answered, by whichever process of the server takes the run
 await client.runs.wait(threadId, "agent", { command: { resume: { decisions: [{ type: "approve" }] } } });

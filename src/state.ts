@@ -189,7 +189,24 @@ export function mergeActivation(current: McpActivation, next: McpActivation): Mc
     const ours = Object.hasOwn(promoted, boundName) ? promoted[boundName] : undefined;
     promoted[boundName] = ours === undefined ? theirs : mergePromotion(ours, theirs);
   }
-  return { v: 1, promoted };
+  return { v: 1, promoted: bounded(promoted) };
+}
+
+/** Entries of a thread: promotions that were used last, and of un-promoted tools the last ones. */
+const MAX_PROMOTIONS = 1_000;
+const MAX_GONE = 100;
+
+/** Bounds what tools with ever new names leave behind. The same for the same entries, in whatever order they came. */
+function bounded(promoted: Record<string, Promotion>): Record<string, Promotion> {
+  const entries = Object.entries(promoted);
+  if (entries.length <= MAX_GONE) return promoted;
+  const newest = (isGone: boolean, most: number): [string, Promotion][] =>
+    entries
+      .filter(([, { gone }]) => gone === isGone)
+      .sort(([nameA, a], [nameB, b]) => b.used - a.used || b.at - a.at || (nameA < nameB ? -1 : 1))
+      .slice(0, most);
+  const kept = new Set([...newest(false, MAX_PROMOTIONS), ...newest(true, MAX_GONE)]);
+  return kept.size === entries.length ? promoted : Object.fromEntries(entries.filter((entry) => kept.has(entry)));
 }
 
 function mergePromotion(a: Promotion, b: Promotion): Promotion {

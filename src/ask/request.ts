@@ -1,4 +1,4 @@
-import { cut, oneLine } from "../text/clean.js";
+import { cut, visible } from "../text/clean.js";
 import { argumentsDigest } from "../policy/operation.js";
 import type { AskRequest } from "../config/askSchema.js";
 import type { McpAsked, McpDecisions } from "../state.js";
@@ -6,7 +6,7 @@ import type { McpAsked, McpDecisions } from "../state.js";
 const MAX_MESSAGE_CHARS = 2_000;
 const CALL_ANSWERS = ["approve", "edit", "reject"] as const;
 const OTHER_ANSWERS = ["approve", "reject"] as const;
-const SUBJECTS = { call: "Tool", invoke: "Prompt", read: "Resource", list: "The lists", start: "The program" } as const;
+const SUBJECTS = { call: "tool", invoke: "prompt", read: "resource", list: "its lists", start: "the program" } as const;
 
 type AskedCall = McpAsked[string];
 type StoredDecision = McpDecisions[string];
@@ -97,7 +97,12 @@ function inOrder(asked: McpAsked): [string, AskedCall][] {
   return Object.entries(asked).sort(([, a], [, b]) => a.order - b.order);
 }
 
+/** For a person: fixed words and order, texts of others quoted, so that a server cannot write what is shown. */
 function describe({ operation, serverName, target, class: toolClass, reason }: AskedCall["request"]): string {
-  const what = target === "" ? SUBJECTS[operation] : `${SUBJECTS[operation]} "${oneLine(target, 200)}"`;
-  return `${what} of MCP server "${oneLine(serverName, 64)}" (${toolClass}): ${oneLine(reason, 500)}.`;
+  const subject = target === "" ? SUBJECTS[operation] : `${SUBJECTS[operation]} ${quoted(target, 200)}`;
+  return `MCP server ${quoted(serverName, 64)}: ${subject} (${toolClass}). Reason: ${visible(cut(reason, 500))}.`;
+}
+
+function quoted(text: string, maxChars: number): string {
+  return `"${visible(cut(text, maxChars)).replaceAll('"', "'")}"`;
 }

@@ -11,10 +11,22 @@ export function callOf({ serverName, toolName, annotations }: ToolEntry, args: u
   return { kind: "call", serverName, toolName, arguments: args, annotations };
 }
 
-/** Repairs arguments to fit the tool's schema. Pure. */
+/** Deepest nesting of arguments: deeper ones can be neither digested, nor shown to a person, nor sent safely. */
+const MAX_DEPTH = 200;
+
+/** Repairs arguments to fit the tool's schema. Pure. @throws {McpProtocolError} for arguments that are nested too deep. */
 export function repaired(entry: ToolEntry, given: unknown): unknown {
+  if (isDeeper(given, MAX_DEPTH)) {
+    const message = `The arguments of ${entry.boundName} are nested more than ${MAX_DEPTH} levels deep.`;
+    throw new McpProtocolError("INVALID_ARGUMENTS", message, { serverName: entry.serverName, toolName: entry.toolName });
+  }
   const args = withOwnKeys(entry.inputSchema, repairArguments(entry.inputSchema, given));
   return args === given ? args : repairArguments(entry.inputSchema, args);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
 /** Returns the arguments, or throws an {@link McpProtocolError} when they do not fit the tool's schema. */

@@ -1,7 +1,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 
 import { oneLine } from "../text/clean.js";
-import { saysTooLarge } from "../connect/failures.js";
+import { saysTooLarge } from "../connect/messageBudget.js";
 import {
   McpAuthRequiredError,
   McpConnectionError,

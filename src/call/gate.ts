@@ -13,6 +13,7 @@ import type { Operation } from "../policy/operation.js";
 import { moreRestrictive, type Decision } from "../policy/policy.js";
 import { rejectAfter, rejectOnAbort } from "../text/abort.js";
 import { cut } from "../text/clean.js";
+import { Approvals } from "./approvals.js";
 import { callBefore, replaceResult, tellProgress } from "./adapterHooks.js";
 import { callOf, checked, repaired } from "./callArguments.js";
 import type { Caller } from "./caller.js";
@@ -51,13 +52,22 @@ export class Gate {
   readonly #permits: Permits;
   readonly #events: HubEvents;
   readonly #pool: ConnectionPool;
+  readonly #approvals: Approvals;
 
-  constructor(settings: HubSettings, catalog: Catalog, permits: Permits, events: HubEvents, pool: ConnectionPool) {
+  constructor(
+    settings: HubSettings,
+    catalog: Catalog,
+    permits: Permits,
+    events: HubEvents,
+    pool: ConnectionPool,
+    approvals = new Approvals(undefined),
+  ) {
     this.#settings = settings;
     this.#catalog = catalog;
     this.#permits = permits;
     this.#events = events;
     this.#pool = pool;
+    this.#approvals = approvals;
   }
 
   /**
@@ -106,6 +116,8 @@ export class Gate {
       const { approval, edited = call.arguments } = answer;
       return this.#run({ ...call, ask: undefined, approval, arguments: edited }, startedAt, looks);
     }
+    // Once for a call, also when it is decided again.
+    if (decision.kind === "ask" && looks === MAX_LOOKS) await this.#approvals.use(call, entry);
     let raw: RawCallResult;
     try {
       raw = await this.#send(call, judged, args, seen);
@@ -139,6 +151,8 @@ export class Gate {
       onProgress: (progress) => this.#onProgress(call, args, progress),
       beforeSend: () => {
         if (seen !== this.#versions() && this.#isStale(judged, call)) throw STALE;
+        // Only now is the approved tool surely the one that runs.
+        if (call.approval !== undefined) this.#permits.accept(judged.entry);
       },
     });
   }

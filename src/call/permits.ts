@@ -96,8 +96,6 @@ export class Permits {
         if (approval !== undefined) {
           const isSame = isApproved(wanted, approval);
           this.audit(operation, decision, caller, isSame ? approval : { type: "refuse" });
-          // Approving a call also accepts the tool as it is now.
-          if (isSame && operation.kind === "call") this.#fingerprints.accept(operation.serverName, [operation.toolName]);
           if (isSame) return undefined;
           throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
         }
@@ -106,6 +104,11 @@ export class Permits {
         throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
       }
     }
+  }
+
+  /** An approved call is about to be sent: its changed tool is accepted as it is now. */
+  accept({ serverName, toolName }: { readonly serverName: string; readonly toolName: string }): void {
+    this.#fingerprints.accept(serverName, [toolName]);
   }
 
   #isChanged(operation: Operation): boolean {

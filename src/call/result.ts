@@ -123,7 +123,7 @@ export function inEnvelope(serverName: string, toolName: string, text: string): 
 
 /** Removes invisible characters and escapes tags that could open or close one of our blocks. Other tags stay readable. */
 export function defang(text: string): string {
-  return removeInvisible(text).replace(/<(?=\s*\/?\s*(?:mcp_|available_mcp))/gi, "&lt;");
+  return removeInvisible(text).replace(/<(?=[\s/]*(?:mcp_|available_mcp))/gi, "&lt;");
 }
 
 /** The text in place of a middle that was cut out. */

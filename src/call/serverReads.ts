@@ -6,6 +6,7 @@ import type { ConnectionPool } from "../connect/pool.js";
 import type { HubEvents } from "../events.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
 import { rejectOnAbort } from "../text/abort.js";
+import { isRecord } from "../text/isRecord.js";
 import type { Caller } from "./caller.js";
 import type { Permits } from "./permits.js";
 
@@ -50,7 +51,8 @@ export class ServerReads {
   /** Lists prompts, resources or resource templates, when the policy allows it. */
   async list(serverName: string, key: SideKey, caller: Caller): Promise<readonly unknown[]> {
     await this.#permit({ kind: "list", serverName }, caller);
-    return this.lookUp(serverName, key, caller.signal);
+    const elements = await this.lookUp(serverName, key, caller.signal);
+    return elements.filter((element) => !this.#isHidden(serverName, key, element, caller));
   }
 
   /** Lists without asking the policy, to find something a person named. Do not show the other elements. */
@@ -76,6 +78,9 @@ export class ServerReads {
       // A decision to ask does not count: the person is still typing.
       if (this.#permits.decide(operation, caller).kind === "deny") await this.#permit(operation, caller);
     }
+    const template = (params["ref"] as { readonly uri?: unknown } | undefined)?.uri;
+    if (typeof template === "string" && this.#isHidden(serverName, "resourceTemplates", { uriTemplate: template }, caller))
+      return {};
     const { client } = await rejectOnAbort(connection.peer(), caller.signal);
     if (client.getServerCapabilities()?.completions === undefined) return {};
     return this.#send(connection, "completion/complete", params, "the completion", caller);
@@ -115,6 +120,17 @@ export class ServerReads {
     const { subscriptions } = this.#pool.connection(serverName);
     if (subscriptions.isMarked(uri, mark)) return "changed";
     return subscriptions.isWatched(uri) ? "unchanged" : "unknown";
+  }
+
+  /** True for a prompt, resource or template that the policy denies: it is invisible, as denied tools are. */
+  #isHidden(serverName: string, key: SideKey, element: unknown, caller: Caller): boolean {
+    if (!isRecord(element)) return false;
+    const { name, uri = element["uriTemplate"] } = element;
+    const operation: Operation =
+      key === "prompts"
+        ? { kind: "invoke", serverName, promptName: String(name), arguments: undefined }
+        : { kind: "read", serverName, uri: String(uri) };
+    return this.#permits.decide(operation, caller).kind === "deny";
   }
 
   #read(connection: Connection, uri: string, caller: Caller): Promise<RawResult> {

@@ -194,10 +194,7 @@ export class Catalog {
   ): ToolEntry {
     const { serverName } = settings;
     const entry = toolEntry(serverName, old?.boundName ?? this.#freeName(serverName, tool.name), tool);
-    const isSame =
-      old?.hash === entry.hash &&
-      before?.serverInfo?.title === snapshot.serverInfo?.title &&
-      isDeepStrictEqual(hintsOf(old), hintsOf(entry));
+    const isSame = old?.hash === entry.hash && before?.serverInfo?.title === snapshot.serverInfo?.title;
     if (isSame) return old;
     if (old !== undefined) this.#drop(old);
     this.#put(entry, settings, snapshot);
@@ -248,11 +245,6 @@ export class Catalog {
     removeFrom(this.#byLeaf, leafOf(entry.toolName), entry);
     this.index.remove(entry.boundName);
   }
-}
-
-/** What a server says of a tool besides its text and schema. */
-function hintsOf({ annotations, outputSchema }: RawTool): unknown {
-  return [annotations, outputSchema];
 }
 
 function leafOf(toolName: string): string {

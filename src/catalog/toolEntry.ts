@@ -80,13 +80,15 @@ export function readTool(value: unknown): ToolReading {
 
 /** Makes the catalog entry of a tool. */
 export function toolEntry(serverName: string, boundName: string, tool: RawTool): ToolEntry {
-  const content = JSON.stringify([tool.name, tool.title ?? null, tool.description, tool.inputSchema]);
+  const { name, title = null, description, inputSchema, annotations = null, outputSchema = null } = tool;
+  const shown = JSON.stringify([name, title, description, inputSchema]);
+  const hidden = JSON.stringify([annotations, outputSchema]);
   return {
     ...tool,
     serverName,
     toolName: tool.name,
     boundName,
-    hash: digest(`${serverName}\n${content}`),
-    definitionChars: content.length + boundName.length,
+    hash: digest(`${serverName}\n${shown}\n${hidden}`),
+    definitionChars: shown.length + boundName.length,
   };
 }

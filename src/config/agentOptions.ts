@@ -12,9 +12,9 @@ export type Strategy = "promote" | "execute" | "provider";
 /** How one agent uses a hub: options of `mcpMiddleware`, of graphs, of sessions and of `previewContext`. */
 export interface McpAgentOptions {
   /** Names of the servers this agent may use. @default all of the hub */
-  readonly servers?: string[] | undefined;
+  readonly servers?: readonly string[] | undefined;
   /** Globs on raw or bound tool names this agent may use. @default all */
-  readonly tools?: string[] | undefined;
+  readonly tools?: readonly string[] | undefined;
   /**
    * How deferred tools reach the model. `"promote"`: found tools are bound. `"execute"`: the bound tools never change;
    * `execute_mcp_tool` runs found ones. `"provider"`: tools are sent with `defer_loading` and the provider's own search, for

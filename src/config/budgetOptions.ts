@@ -40,6 +40,8 @@ export interface LimitOptions extends AgentLimitOptions {
   readonly maxConcurrentCalls?: number | undefined;
   /** Pages read of one list. @default 200 */
   readonly maxListPages?: number | undefined;
+  /** Decoded bytes of one message of a server, on every transport; a larger one fails its call. @default 10_485_760 */
+  readonly maxMessageBytes?: number | undefined;
   /** Consecutive transport failures that open the circuit breaker of a server. @default 3 */
   readonly breakerFailures?: number | undefined;
 }
@@ -114,6 +116,7 @@ export const hubBudgetShape = {
       maxArtifactChars: positiveCount.optional(),
       maxConcurrentCalls: positiveCount.optional(),
       maxListPages: positiveCount.optional(),
+      maxMessageBytes: positiveCount.optional(),
       breakerFailures: positiveCount.optional(),
     })
     .optional(),

@@ -27,6 +27,7 @@ export const DEFAULT_LIMITS = Object.freeze({
   maxCachedResources: 32,
   maxConcurrentCalls: 16,
   maxListPages: 200,
+  maxMessageBytes: 10 * 1024 * 1024,
   breakerFailures: 3,
 });
 

@@ -46,7 +46,7 @@ export interface SharedHubOptions {
   /** `defer` of servers that set none. @default decided by `limits.autoDeferChars` */
   readonly defer?: boolean | undefined;
   /** Globs on raw tool names of any server; matching tools are bound in every model call. @default none */
-  readonly alwaysLoad?: string[] | undefined;
+  readonly alwaysLoad?: readonly string[] | undefined;
   /** How bound names are made: `"mcp"` (`mcp__<server>__<tool>`), `"bare"` (the raw name) or a function; always made legal and unique. @default "mcp" */
   readonly names?: "mcp" | "bare" | ((serverName: string, toolName: string) => string) | undefined;
   /** Wraps results in `<mcp_response …>`, which marks them as untrusted. @default true */

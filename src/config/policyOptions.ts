@@ -61,11 +61,11 @@ const permissions = z.array(z.string().min(1));
 /** Rules of a policy. In any order, `deny` beats `ask` beats `allow`. */
 export interface PolicyRules {
   /** Permissions to refuse; beats `ask` and `allow`. */
-  readonly deny?: string[] | undefined;
+  readonly deny?: readonly string[] | undefined;
   /** Permissions to ask a person for; beats `allow`. */
-  readonly ask?: string[] | undefined;
+  readonly ask?: readonly string[] | undefined;
   /** Permissions to grant where `default` is not `"allow"`. */
-  readonly allow?: string[] | undefined;
+  readonly allow?: readonly string[] | undefined;
   /** The decision when no rule matches. @default "allow" */
   readonly default?: DecisionKind | undefined;
   /** A function that decides as well; the most restrictive decision wins. */
@@ -105,7 +105,7 @@ export type ToolOverride =
       /** Class of the tools, whatever their annotations say. */
       readonly class?: ToolClass | undefined;
       /** The tools are invisible unless `context.scopes` holds all of these. */
-      readonly scopes?: string[] | undefined;
+      readonly scopes?: readonly string[] | undefined;
     };
 
 /** Options of a server entry about who may do what. */
@@ -117,9 +117,9 @@ export interface ServerPolicyOptions {
   /** Takes the class of tools from the server's own hints (`readOnlyHint`, `destructiveHint`). @default false */
   readonly trustAnnotations?: boolean | undefined;
   /** The server is invisible unless `context.scopes` holds all of these. @default none */
-  readonly scopes?: string[] | undefined;
+  readonly scopes?: readonly string[] | undefined;
   /** Globs: the server is invisible unless `context.workspace` matches one. @default visible in all */
-  readonly workspaces?: string[] | undefined;
+  readonly workspaces?: readonly string[] | undefined;
 }
 
 /** Checks a {@link PolicyTier}. */

@@ -23,7 +23,7 @@ export type UrlGuardOptions =
   | "off"
   | {
       /** Hosts that may be local: names (`"mcp"`, `"*.internal.example"`), addresses, ranges (`"10.1.0.0/16"`). @default none */
-      readonly allowHosts?: string[] | undefined;
+      readonly allowHosts?: readonly string[] | undefined;
       /** `"refuse"`: local addresses are refused even when the configuration names them. @default "allow" */
       readonly literals?: "allow" | "refuse" | undefined;
       /** Resolves host names. @default as the system does */
@@ -113,6 +113,7 @@ const wrapSecurityShape = {
   toolFingerprints: z
     .strictObject({ store: keptStoreSchema.optional(), onChange: z.enum(["note", "ask", "deny"]).optional() })
     .optional(),
+  approvalStore: keptStoreSchema.optional(),
 };
 
 /** Checks {@link WrapSecurityOptions}. */
@@ -161,11 +162,12 @@ const systemLookup: HostLookup = async (hostname) => (await lookup(hostname, { a
 
 /** Completes the option group `security`. @throws {McpConfigError} for a host that cannot match. */
 export function securitySettings(options: z.output<typeof securitySchema> = {}): SecuritySettings {
-  const { urlGuard = {}, toolFingerprints, consent, secretResolver = environmentResolver } = options;
+  const { urlGuard = {}, toolFingerprints, approvalStore, consent, secretResolver = environmentResolver } = options;
   const { allowHosts = [], literals = "allow", lookup: own = systemLookup } = urlGuard === "off" ? {} : urlGuard;
   return {
     urlGuard: urlGuard === "off" ? undefined : { allowHosts: allowHosts.map(readHost), literals, lookup: own },
     toolFingerprints: { store: toolFingerprints?.store, onChange: toolFingerprints?.onChange ?? "note" },
+    approvalStore,
     consent: consent && {
       store: consent.store,
       workspace: resolve(consent.workspace ?? "."),

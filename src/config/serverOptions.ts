@@ -28,21 +28,21 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   /** A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name. */
   readonly category?: string | undefined;
   /** Free labels; passed on in tool metadata and searched. */
-  readonly tags?: string[] | undefined;
+  readonly tags?: readonly string[] | undefined;
   /** More words by which the server's tools are found. */
-  readonly keywords?: string[] | undefined;
+  readonly keywords?: readonly string[] | undefined;
   /** More words for single tools, by globs on raw names: `{ "create_*": ["open", "file"] }`. */
-  readonly toolKeywords?: Record<string, string[]> | undefined;
+  readonly toolKeywords?: Readonly<Record<string, readonly string[]>> | undefined;
   /** Your own data; passed on unread as `serverMetadata` in the metadata of the server's tools. */
   readonly metadata?: Record<string, unknown> | undefined;
   /** `true`: the tools are deferred. `false`: they are bound in every model call. @default decided by `limits.autoDeferChars` */
   readonly defer?: boolean | undefined;
   /** Globs on raw tool names that are bound in every model call even when the server is deferred. @default none */
-  readonly alwaysLoad?: string[] | undefined;
+  readonly alwaysLoad?: readonly string[] | undefined;
   /** Globs on raw tool names; only matching tools are offered. @default all */
-  readonly toolFilter?: string[] | undefined;
+  readonly toolFilter?: readonly string[] | undefined;
   /** Globs on raw tool names that are not offered; beats `toolFilter`. @default none */
-  readonly toolDeny?: string[] | undefined;
+  readonly toolDeny?: readonly string[] | undefined;
   /** Milliseconds for handshake and first tool list together. @default that of the hub */
   readonly connectTimeoutMs?: number | undefined;
   /** Milliseconds for one request that is not a tool call. @default that of the hub */
@@ -56,7 +56,7 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   /** Characters of one result that reach the model. @default that of the hub */
   readonly maxResultChars?: number | undefined;
   /** Globs on raw names of tools that may run twice: their calls are repeated when the connection is lost. @default none */
-  readonly idempotent?: string[] | undefined;
+  readonly idempotent?: readonly string[] | undefined;
 }
 
 /**
@@ -72,11 +72,11 @@ export interface McpServerEntry extends WrappedServerEntry {
   /** The program to start. */
   readonly command?: string | undefined;
   /** Its arguments. @default none */
-  readonly args?: string[] | undefined;
+  readonly args?: readonly string[] | undefined;
   /** Environment variables added to the small default environment (HOME, PATH, SHELL, TERM, USER, LOGNAME). */
   readonly env?: Record<string, string> | undefined;
   /** Names of variables of this process that the child gets as well. @default none */
-  readonly inheritEnv?: string[] | undefined;
+  readonly inheritEnv?: readonly string[] | undefined;
   /** Working directory of the child. @default that of this process */
   readonly cwd?: string | undefined;
   /** Accepted without effect: MCP messages are UTF-8. */

@@ -17,24 +17,13 @@ export type Failure =
 /** `data` of the error that replaces an answer lost with its stream. */
 export const UNANSWERED = "the connection ended before the answer";
 
-/** Bytes per message over stdio and WebSocket, which buffer a whole message. */
-export const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
-
-/** Bytes per message or body over HTTP. */
-export const MAX_BODY_BYTES = 100 * 1024 * 1024;
-
-export const TOO_LARGE = tooLarge(MAX_MESSAGE_BYTES);
-
-export function tooLarge(maxBytes: number): string {
-  return `it sent a message larger than ${Math.round(maxBytes / 1024 / 1024)} MB`;
-}
-
-export function saysTooLarge(text: string): boolean {
-  return text.includes("it sent a message larger than");
-}
+/** Why a connection ended whose server asks without reading the answers. */
+export const UNREAD = "it sends requests faster than it reads the answers";
 
 /** Statuses that may mean an unknown session; except for 404 the text has to say so. */
 const LOST_SESSION_STATUSES: readonly number[] = [400, 401, 403, 410, 503];
+/* The head of a text says what kind of error it is. */
+const MAX_READ_CHARS = 2_000;
 const TRANSPORT_CODES: readonly number[] = [-32_000, -32_001, -32_600];
 const ANSWERS_SESSION_LOST =
   /^(MCP error -\d+: )*(bad request: |not found: )?((no valid|unknown|invalid|expired|missing) (mcp )?session|(mcp )?session (id )?(was )?(not found|unknown|invalid|expired|terminated|does not exist))/i;
@@ -98,10 +87,14 @@ function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
   if (peer?.hasSession() !== true) return false;
   const status = httpStatusOf(error);
   if (status === 404) return true;
-  if (status !== undefined) return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error));
+  if (status !== undefined)
+    return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error).slice(0, MAX_READ_CHARS));
   // A tool may report a lost session of its own and may have run, so only a transport's wording counts.
   return (
-    isRpcError(error) && !isOwnTimeout(error) && TRANSPORT_CODES.includes(error.code) && ANSWERS_SESSION_LOST.test(error.message)
+    isRpcError(error) &&
+    !isOwnTimeout(error) &&
+    TRANSPORT_CODES.includes(error.code) &&
+    ANSWERS_SESSION_LOST.test(error.message.slice(0, MAX_READ_CHARS))
   );
 }
 

@@ -1,3 +1,4 @@
+import { Approvals } from "../call/approvals.js";
 import { Gate } from "../call/gate.js";
 import { McpTools } from "../call/mcpTools.js";
 import { Permits } from "../call/permits.js";
@@ -72,7 +73,8 @@ export class HubParts {
         onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
       },
     });
-    this.gate = new Gate(settings, this.catalog, this.permits, events, this.pool);
+    const approvals = settings.approvalStore === undefined ? undefined : storeOf(settings.approvalStore);
+    this.gate = new Gate(settings, this.catalog, this.permits, events, this.pool, new Approvals(approvals));
     this.reads = new ServerReads(this.pool, this.permits, events);
     this.tools = new McpTools(servers, this.gate);
     this.commands = new Commands([...servers.keys()], this.reads, this.permits);

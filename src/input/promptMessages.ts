@@ -39,7 +39,7 @@ export function toPromptMessages(
   const trailing = readings.at(-1)!.isAssistant ? [new HumanMessage({ ...base, content: command })] : [];
   let imagesLeft = MAX_IMAGES;
   const messages: BaseMessage[] = readings.map(({ isAssistant, text, images }) => {
-    const shown = cutMiddle(text, share);
+    const shown = defang(cutMiddle(text, share));
     if (isAssistant) return new AIMessage({ ...base, content: shown });
     const pictures = images.slice(0, imagesLeft);
     imagesLeft -= pictures.length;
@@ -69,7 +69,7 @@ function readMessage(role: unknown, content: unknown, serverName: string): Messa
   const images = isAssistant ? [] : sent.filter(({ image_url: { url } }) => url.length <= MAX_IMAGE_CHARS);
   const lost = images.length === sent.length ? [] : ["[An image, not shown]"];
   const texts = [...blocks.map(({ text }) => text), ...lost].filter((text) => text !== "");
-  return { isAssistant, text: defang(texts.join("\n")), images };
+  return { isAssistant, text: texts.join("\n"), images };
 }
 
 function contentOf(text: string, images: readonly ImageBlock[]): MessageContent {

@@ -18,7 +18,7 @@ import { permissionOf, targetOf, OPERATION_KINDS, type Operation } from "./opera
 import { isDecision, Overrides, type Overriding } from "./overrides.js";
 import { Rules } from "./rules.js";
 import { classOf, decideTier } from "./tiers.js";
-import { spellUri } from "./uriSpellings.js";
+import { isUnclear, spellUri } from "./uriSpellings.js";
 
 /** Decision of the policy about an operation. */
 export interface Decision {
@@ -185,6 +185,7 @@ export class Policy {
     // Bounds the time to match a name that a server or a model made up.
     if (target.length > MAX_TARGET_CHARS) return denied(`its name has more than ${MAX_TARGET_CHARS} characters`, "length");
     if (operation.kind !== "read") return this.#ruledAs(operation, target);
+    if (isUnclear(target)) return denied("its URI has control characters, or spaces at its ends", "characters");
     // The server may follow any spelling of a URI.
     const { same, loose } = spellUri(target);
     const strict = same.map((spelling) => this.#ruledAs(operation, spelling));

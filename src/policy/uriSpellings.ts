@@ -29,6 +29,9 @@ export function spellUri(uri: string): UriSpellings {
       }
     }
   }
+  for (const text of unescaped) {
+    for (const href of standardForms(text)) loose.add(href);
+  }
   return { same: [...same], loose: [...loose].filter((text) => !same.has(text)) };
 }
 
@@ -61,6 +64,22 @@ function resolve(uri: string): string {
     if (index === parts.length - 1 && (part === "." || part === "..")) kept.push("");
   }
   return head + kept.join("/");
+}
+
+/** The form of the URL standard, with and without user name and port: what a server's own parser makes of it. */
+function standardForms(text: string): string[] {
+  if (!URL.canParse(text)) return [];
+  const url = new URL(text);
+  const plain = new URL(text);
+  plain.username = "";
+  plain.password = "";
+  plain.port = "";
+  return [url.href, plain.href].flatMap((href) => [href, unescape(href), beforeQuery(href)]);
+}
+
+/** True for a URI that cannot be compared safely: parsers drop control characters and outer spaces. */
+export function isUnclear(uri: string): boolean {
+  return /\p{Cc}|^\s|\s$/u.test(uri);
 }
 
 function oneSlash(uri: string): string {

@@ -1,6 +1,6 @@
 import { partsOf } from "../../src/hub/hubParts.js";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,8 +22,11 @@ const SOON = { enabled: true, delayMs: 10 };
 /** A server that can be broken, reached in one of the ways. */
 interface Breakable {
   readonly entry: McpServerEntry;
-  /** Ends the server as it is; `back` starts it again at the same place. */
+  /** Ends the server as it is; a child process can be started again at once. */
   readonly kill: () => Promise<void>;
+  /** Ends the server so that it cannot be reached until `back`. */
+  readonly leave: () => Promise<void>;
+  /** Makes the server reachable again, at the same place. */
   readonly back: () => Promise<void>;
   readonly close: () => Promise<void>;
   /** How often a tool ran, over all its lives. */
@@ -35,10 +38,16 @@ let files = 0;
 
 async function stdio(): Promise<Breakable> {
   const pidFile = join(folder, `pid-${(files += 1)}`);
+  const awayFile = `${pidFile}-away`;
+  const kill = async (): Promise<void> => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
   return {
-    entry: stdioFixture({ pidFile }, { restart: SOON }),
-    kill: async () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL"),
-    back: async () => undefined,
+    entry: stdioFixture({ pidFile, awayFile }, { restart: SOON }),
+    kill,
+    leave: async () => {
+      writeFileSync(awayFile, "");
+      await kill();
+    },
+    back: async () => rmSync(awayFile, { force: true }),
     close: async () => undefined,
     ran: () => Number.NaN,
   };
@@ -54,6 +63,7 @@ function remote(
     return {
       entry: { ...urlOf(lives[0] as never), reconnect: SOON },
       kill: () => lives.at(-1)!.close(),
+      leave: () => lives.at(-1)!.close(),
       back: async () => void lives.push(await serve({ port })),
       close: () => lives.at(-1)!.close(),
       ran: (toolName) => lives.reduce((sum, { stats }) => sum + (stats.callsByTool[toolName] ?? 0), 0),
@@ -110,8 +120,7 @@ describe.each([
   });
 
   it("gives up after a series of attempts, tells the model, and is reconnected by hub.reconnect", async () => {
-    if (transport === "stdio") return;
-    await server.kill();
+    await server.leave();
     await until(async () => {
       await echo("x").catch(() => undefined);
       return stateOf() === "failed";

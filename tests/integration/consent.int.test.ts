@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 
 import type { ConsentOptions, ConsentRequest, SecurityOptions, TimeoutOptions } from "../../src/core.js";
-import { FACES } from "../support/faces.js";
+import { converse, FACES } from "../support/conversation.js";
 import { calling } from "../support/agents.js";
 import { stdioFixture, until } from "../support/servers.js";
 import { serving } from "../support/serving.js";
@@ -363,33 +363,35 @@ describe("an approval ends when", () => {
   });
 });
 
-describe.each(Object.entries(FACES))("a run of %s", (_name, makeFace) => {
+describe.each(FACES)("a run of %s", (face) => {
   it("asks before the model is called, starts what was approved, and uses it in the same turn", async () => {
     const { entry } = traced();
     const hub = hubWith(entry, { store: fileOf() }, {}, { startupDeadlineMs: 20_000 });
-    const { say, sent } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done"]);
-    const { asked, answers, last } = await say("go", () => [{ type: "approve", answeredBy: "ada" }]);
+    const { say, seen } = converse(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done"], { face });
+    const { asked, answers, last } = await say("go", { decide: () => [{ type: "approve", answeredBy: "ada" }] });
     expect(asked!.actionRequests).toMatchObject([
       { name: "mcp:start:s", operation: "start", serverName: "s", args: { command: process.execPath, workspace: process.cwd() } },
     ]);
-    expect(asked!.actionRequests[0]!.description).toContain('The program "');
+    expect(asked!.actionRequests[0]!.description).toContain('the program "');
     expect(answers["1"]!.text).toContain("hello");
     expect(last).toBe("done");
-    expect(sent[0]![0]!.text).toContain("mcp__s__echo");
+    expect(seen[0]!.system).toContain("mcp__s__echo");
     expect(await hub.consents.list()).toMatchObject([{ serverName: "s", approvedBy: "ada" }]);
   });
 
   it("goes on without a server that was refused, and does not ask again", async () => {
     const { entry, wasStarted } = traced();
     const hub = hubWith(entry, { store: fileOf() }, {}, { startupDeadlineMs: 20_000 });
-    const { say } = makeFace(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done", "again"]);
-    const { answers, last } = await say("go", () => [{ type: "reject", message: "not here" }]);
+    const { say } = converse(hub, [calling({ id: "1", name: "mcp__s__echo", args: { text: "hello" } }), "done", "again"], {
+      face,
+    });
+    const { answers, last } = await say("go", { decide: () => [{ type: "reject", message: "not here" }] });
     expect(answers["1"]!.status).toBe("error");
     expect(last).toBe("done");
     expect(wasStarted()).toBe(false);
     expect(hub.status()[0]!.state).toBe("disabled");
     expect(hub.status()[0]!.error).toContain("not here");
-    const { asked } = await say("more", () => [{ type: "approve" }]);
+    const { asked } = await say("more", { decide: () => [{ type: "approve" }] });
     expect(asked).toBeUndefined();
   });
 });

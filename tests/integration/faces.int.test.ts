@@ -3,7 +3,7 @@ import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { McpHub, type McpWrapOptions } from "../../src/index.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { calling } from "../support/agents.js";
-import { FACES } from "../support/faces.js";
+import { converse, FACES } from "../support/conversation.js";
 
 const TOOLS = [
   { name: "get_page", description: "Reads a page of the wiki", annotations: { readOnlyHint: true } },
@@ -53,35 +53,35 @@ const call = (id: string, name: string, args: object = { page: "home" }) =>
   calling({ id, name, args: args as Record<string, unknown> });
 
 describe.each(["managed", "wrapped"])("%s servers", (kind) => {
-  describe.each(Object.entries(FACES))("in %s", (_name, makeFace) => {
+  describe.each(FACES)("in %s", (face) => {
     it("never run an abandoned call later", () =>
       use(kind, async (hub, stats) => {
         const both = calling(
           { id: "put", name: "mcp__wiki__put_page", args: { page: "a" } },
           { id: "get", name: "mcp__wiki__get_page", args: { page: "a" } },
         );
-        const { say } = makeFace(hub, [both, "done"]);
-        const given = await say("write it", () => []);
+        const { say } = converse(hub, [both, "done"], { face });
+        const given = await say("write it", { decide: () => [] });
         const before = { ...stats.callsByTool };
         expect(before["put_page"]).toBeUndefined();
         expect(given.asked?.actionRequests).toHaveLength(1);
         // The person speaks on; what is asked about is another thing.
-        const { asked } = await say("never mind. What is in @wiki:wiki://asked ?", () => [{ type: "approve" }]);
+        const { asked } = await say("never mind. What is in @wiki:wiki://asked ?", { decide: () => [{ type: "approve" }] });
         expect(asked?.actionRequests.map(({ operation }) => operation)).toEqual(["read"]);
         expect(stats.callsByTool).toEqual(before);
       }));
 
     it("disclose, find, promote and call", () =>
       use(kind, async (hub, stats) => {
-        const { say, sent } = makeFace(hub, [
-          call("1", "search_mcp_tools", { query: "read a page" }),
-          call("2", "mcp__wiki__get_page"),
-          "done",
-        ]);
+        const { say, seen } = converse(
+          hub,
+          [call("1", "search_mcp_tools", { query: "read a page" }), call("2", "mcp__wiki__get_page"), "done"],
+          { face },
+        );
         const { answers, last } = await say("read it");
-        expect(sent[0]![0]!.text).toContain("<AVAILABLE_MCP_TOOLS>");
-        expect(sent[0]![0]!.text).not.toContain("drop_wiki");
-        expect(new Set(sent.map(([system]) => system!.text)).size).toBe(1);
+        expect(seen[0]!.system).toContain("<AVAILABLE_MCP_TOOLS>");
+        expect(seen[0]!.system).not.toContain("drop_wiki");
+        expect(new Set(seen.map(({ system }) => system)).size).toBe(1);
         expect(answers["1"]!.text).toContain("mcp__wiki__get_page");
         expect(answers["2"]!.text).toContain('"called":"get_page"');
         expect([last, stats.callsByTool]).toEqual(["done", { get_page: 1 }]);
@@ -95,7 +95,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
           call("3", "mcp__wiki__drop_wiki"),
           call("4", "mcp__wiki__get_page", {}),
         ];
-        const { answers } = await makeFace(hub, calls).say("go");
+        const { answers } = await converse(hub, calls, { face }).say("go");
         expect(Object.values(answers).map(({ status }) => status)).toEqual(["success", "success", "error", "error"]);
         expect(answers["3"]!.text).toContain("is not available");
         expect(answers["4"]!.text).toContain("page");
@@ -109,9 +109,9 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
           { id: "2", name: "mcp__wiki__put_page", args: { page: "b" } },
           { id: "3", name: "mcp__wiki__get_page", args: { page: "c" } },
         );
-        const { answers, asked } = await makeFace(hub, [step, "done"]).say("go", ({ actionRequests }) =>
-          actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
-        );
+        const { answers, asked } = await converse(hub, [step, "done"], { face }).say("go", {
+          decide: ({ actionRequests }) => actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
+        });
         expect(asked?.actionRequests.map(({ callId, args }) => [callId, args])).toEqual([
           ["1", { page: "a" }],
           ["2", { page: "b" }],
@@ -123,27 +123,27 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
 
     it("attach resources and run commands", () =>
       use(kind, async (hub, stats) => {
-        const { say, sent } = makeFace(hub, []);
+        const { say, seen } = converse(hub, [], { face });
         await say("read @wiki:wiki://home and @wiki:wiki://secret");
-        expect(sent[0]![0]!.text).toContain('<MCP_RESOURCE server="wiki" uri="wiki://home">\nwelcome\n</MCP_RESOURCE>');
-        expect(sent[0]![0]!.text).toContain("The policy does not allow this resource.");
+        expect(seen[0]!.system).toContain('<MCP_RESOURCE server="wiki" uri="wiki://home">\nwelcome\n</MCP_RESOURCE>');
+        expect(seen[0]!.system).toContain("The policy does not allow this resource.");
         expect(stats.reads).toEqual({ "wiki://home": 1 });
         const { messages } = await say("/mcp__wiki__review page=home");
         expect(messages.at(-2)!.text).toBe("Review home");
-        expect(sent).toHaveLength(2);
+        expect(seen).toHaveLength(2);
         const usage = await say("/mcp__wiki__review");
         expect(usage.last).toContain('"page" is missing.');
         await say("/mcp disable wiki");
-        expect(sent).toHaveLength(2);
+        expect(seen).toHaveLength(2);
         await say("hello");
-        expect(sent[2]![0]?.text ?? "").not.toContain("mcp__wiki");
-        expect(sent[2]!.at(-1)!.text).toBe("hello");
+        expect(seen[2]!.system).not.toContain("mcp__wiki");
+        expect(seen[2]!.messages.at(-1)!.text).toBe("hello");
       }));
 
     it("run tools by execute_mcp_tool, with the policy of the tool it names", () =>
       use(kind, async (hub, stats) => {
         const execute = (id: string, name: string, args: unknown) => call(id, "execute_mcp_tool", { name, arguments: args });
-        const { say, sent } = makeFace(
+        const { say, seen } = converse(
           hub,
           [
             call("1", "search_mcp_tools", { query: "read a page" }),
@@ -155,7 +155,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
             call("7", "execute_mcp_tool", {}),
             "done",
           ],
-          { strategy: "execute" },
+          { face, options: { strategy: "execute" } },
         );
         const { answers } = await say("go");
         expect(answers["1"]!.text).toContain(
@@ -168,7 +168,7 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(answers["6"]!.text).toBe('There is no tool "get_page". Use one of: mcp__wiki__get_page.');
         expect(answers["7"]!.text).toContain('Give the "name" of a tool');
         expect(stats.callsByTool).toEqual({ get_page: 2 });
-        expect(new Set(sent.map(([system]) => system!.text)).size).toBe(1);
+        expect(new Set(seen.map(({ system }) => system)).size).toBe(1);
       }));
 
     it("ask about the tool that execute_mcp_tool names, and run the edited arguments", () =>
@@ -177,10 +177,9 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
           { id: "1", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "a" } } },
           { id: "2", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "b" } } },
         );
-        const { answers, asked } = await makeFace(hub, [step, "done"], { strategy: "execute" }).say("go", () => [
-          { type: "edit", editedAction: { args: { page: "edited" } } },
-          { type: "reject" },
-        ]);
+        const { answers, asked } = await converse(hub, [step, "done"], { face, options: { strategy: "execute" } }).say("go", {
+          decide: () => [{ type: "edit", editedAction: { args: { page: "edited" } } }, { type: "reject" }],
+        });
         expect(asked?.actionRequests.map(({ name, toolName, args, callId }) => [name, toolName, args, callId])).toEqual([
           ["mcp__wiki__put_page", "put_page", { page: "a" }, "1"],
           ["mcp__wiki__put_page", "put_page", { page: "b" }, "2"],

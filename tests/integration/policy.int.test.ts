@@ -3,7 +3,7 @@ import { ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Command } from "@langchain/langgraph";
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
-import { createAgent, type AgentMiddleware } from "langchain";
+import { createAgent } from "langchain";
 import { createDeepAgent } from "deepagents";
 import * as z from "zod";
 
@@ -17,8 +17,9 @@ import {
   type PolicyFunction,
   type PolicyRequest,
 } from "../../src/index.js";
-import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
-import { governed, GOVERNED_TOOLS, threadOf, type Governed } from "../support/governed.js";
+import { answersOf, calling, scripted } from "../support/agents.js";
+import { converse } from "../support/conversation.js";
+import { policyServer, POLICY_TOOLS, type PolicyServer } from "../support/policyServer.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { stdioFixture } from "../support/servers.js";
 
@@ -27,9 +28,9 @@ const WIPE = { name: "mcp__wiki__drop_wiki", args: {}, id: "wipe" };
 
 async function use(
   options: Partial<McpHubOptions> & { readonly server?: object },
-  body: (wiki: Governed) => Promise<void>,
+  body: (wiki: PolicyServer) => Promise<void>,
 ): Promise<void> {
-  await using wiki = await governed(options);
+  await using wiki = await policyServer(options);
   await body(wiki);
 }
 
@@ -46,7 +47,7 @@ describe("a tool that is denied whatever its arguments are", () => {
       expect((await hub.getTools()).map(({ name }) => name)).toEqual(["mcp__wiki__get_page", "mcp__wiki__put_page"]);
 
       const search = (args: object, id: string) => ({ name: "search_mcp_tools", args: args as Record<string, unknown>, id });
-      const thread = threadOf(hub, [
+      const thread = converse(hub, [
         calling(
           search({ query: "mcp__wiki__drop_wiki" }, "exact"),
           search({ query: "delete everything" }, "words"),
@@ -71,7 +72,7 @@ describe("a tool that is denied whatever its arguments are", () => {
     use({ policy: { deny: ["mcp:call:wiki:*"] } }, async ({ hub }) => {
       await hub.connect();
       expect((await previewContext(hub)).listing).toBe("");
-      const thread = threadOf(hub, [
+      const thread = converse(hub, [
         calling({ name: "search_mcp_tools", args: {}, id: "s" }, { name: "search_mcp_tools", args: { server: "wiki" }, id: "w" }),
         "done",
       ]);
@@ -100,26 +101,20 @@ describe("a tool that is denied whatever its arguments are", () => {
 
   it("follows the context of each run of one thread", () =>
     use({ server: { overrides: { "drop_*": { scopes: ["admin"] } } } }, async ({ hub, ran }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(
-        hub,
-        [
-          "hello",
-          calling({ name: "mcp__wiki__drop_page", args: {}, id: "d1" }),
-          "no",
-          calling({ name: "mcp__wiki__drop_page", args: {}, id: "d2" }),
-          "yes",
-        ],
-        {
-          middleware: (ours) => [ours, middleware as AgentMiddleware],
-        },
-      );
-      await thread.say("1", { scopes: ["admin"] });
+      const thread = converse(hub, [
+        "hello",
+        calling({ name: "mcp__wiki__drop_page", args: {}, id: "d1" }),
+        "no",
+        calling({ name: "mcp__wiki__drop_page", args: {}, id: "d2" }),
+        "yes",
+      ]);
+      const { seen } = thread;
+      await thread.say("1", { context: { scopes: ["admin"] } });
       expect(seen[0]!.system).toContain("drop_page");
-      const second = await thread.say("2", {});
+      const second = await thread.say("2", { context: {} });
       expect(seen[1]!.system).not.toContain("drop_page");
       expect(second.answers["d1"]!.text).toContain("is not available");
-      const third = await thread.say("3", { scopes: ["admin"] });
+      const third = await thread.say("3", { context: { scopes: ["admin"] } });
       expect(third.answers["d2"]!.status).toBe("success");
       expect(ran).toEqual({ drop_page: 1 });
     }));
@@ -128,7 +123,7 @@ describe("a tool that is denied whatever its arguments are", () => {
 describe("a policy function", () => {
   it("is asked only about tools that are about to be shown", async () => {
     const many = await serveHttp({ noBase: true, tools: 3_000 });
-    const few = await serveHttp({ noBase: true, tools: GOVERNED_TOOLS });
+    const few = await serveHttp({ noBase: true, tools: POLICY_TOOLS });
     const asked: PolicyRequest[] = [];
     const policy: PolicyFunction = (request) => {
       asked.push(request);
@@ -154,7 +149,7 @@ describe("a policy function", () => {
       expect(found.filter(({ toolName }) => /^tool_000[0-7]$/.test(toolName))).toEqual([]);
       expect(asked.length).toBeLessThan(30);
       asked.length = 0;
-      const thread = threadOf(hub, [calling({ name: "search_mcp_tools", args: { server: "many" }, id: "s" }), "done"]);
+      const thread = converse(hub, [calling({ name: "search_mcp_tools", args: { server: "many" }, id: "s" }), "done"]);
       expect((await thread.say()).answers["s"]!.text).not.toMatch(/tool_000[0-7]/);
       expect(asked.length).toBeLessThan(1_000);
     } finally {
@@ -168,8 +163,8 @@ describe("a policy function", () => {
     const hidden = new Set<string>();
     const policy: PolicyFunction = ({ target }) => (hidden.has(target) ? "deny" : undefined);
     await use({ policy }, async ({ hub }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(hub, ["one", "two"], { middleware: (ours) => [ours, middleware as AgentMiddleware] });
+      const thread = converse(hub, ["one", "two"]);
+      const { seen } = thread;
       await thread.say("1");
       hidden.add("put_page");
       await thread.say("2");
@@ -181,19 +176,17 @@ describe("a policy function", () => {
     const policy: PolicyFunction = ({ target, permission }, { user }) =>
       target.startsWith("drop_") && user !== "admin" ? "deny" : permission.endsWith("put_page") ? "ask" : undefined;
     await use({ policy }, async ({ hub, http }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(hub, [calling(PUT), "one", "two", "three"], {
-        middleware: (ours) => [ours, middleware as AgentMiddleware],
-      });
-      await thread.say("1", { user: "admin" });
+      const thread = converse(hub, [calling(PUT), "one", "two", "three"]);
+      const { seen } = thread;
+      await thread.say("1", { context: { user: "admin" } });
       expect(seen[0]!.system).toContain("drop_page");
-      await thread.answer([{ type: "approve" }], { user: "guest" });
+      await thread.answer([{ type: "approve" }], { context: { user: "guest" } });
       expect(seen[1]!.system).not.toContain("drop_");
-      http.options["tools"] = [...GOVERNED_TOOLS, { name: "drop_moon", inputSchema: { type: "object" } }];
+      http.options["tools"] = [...POLICY_TOOLS, { name: "drop_moon", inputSchema: { type: "object" } }];
       await hub.refresh("wiki");
-      await thread.say("2", { user: "admin" });
+      await thread.say("2", { context: { user: "admin" } });
       expect(JSON.stringify(seen[2]!.messages.map(({ text }) => text)) + seen[2]!.system).toContain("drop_moon");
-      await thread.say("3", { user: "guest" });
+      await thread.say("3", { context: { user: "guest" } });
       expect(JSON.stringify(seen[3]!.messages.map(({ text }) => text)) + seen[3]!.system).not.toContain("drop_");
     });
   });
@@ -201,10 +194,10 @@ describe("a policy function", () => {
   it("that hides tools by annotations also hides their removal", async () => {
     const policy: PolicyFunction = ({ annotations }) => (annotations?.["destructiveHint"] === true ? "deny" : undefined);
     await use({ policy }, async ({ hub, http }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(hub, ["one", "two"], { middleware: (ours) => [ours, middleware as AgentMiddleware] });
+      const thread = converse(hub, ["one", "two"]);
+      const { seen } = thread;
       await thread.say("1");
-      http.options["tools"] = GOVERNED_TOOLS.filter(({ name }) => name !== "drop_wiki" && name !== "put_page");
+      http.options["tools"] = POLICY_TOOLS.filter(({ name }) => name !== "drop_wiki" && name !== "put_page");
       await hub.refresh("wiki");
       await thread.say("2");
       const notes = seen[1]!.messages.map(({ text }) => text).join();
@@ -220,7 +213,7 @@ describe("a policy function", () => {
           (args as { page?: string })?.page === "b" ? { decision: "deny", reason: "page b is locked" } : "allow",
       },
       async ({ hub, ran }) => {
-        const { answers } = await threadOf(hub, [calling(PUT, { ...PUT, args: { page: "c" }, id: "other" }), "done"]).say();
+        const { answers } = await converse(hub, [calling(PUT, { ...PUT, args: { page: "c" }, id: "other" }), "done"]).say();
         expect(answers["put"]!.text).toBe(
           "The policy refused this call of mcp__wiki__put_page: page b is locked. Do not repeat it as it was.",
         );
@@ -233,10 +226,8 @@ describe("a policy function", () => {
 describe("hub.setPolicy", () => {
   it("takes effect on threads that have begun: listing, promotion, calls, held tools", () =>
     use({ policy: { default: "allow" } }, async ({ hub, ran }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(hub, [calling(PUT), "one", calling({ ...PUT, id: "put2" }), "two", "three"], {
-        middleware: (ours) => [ours, middleware as AgentMiddleware],
-      });
+      const thread = converse(hub, [calling(PUT), "one", calling({ ...PUT, id: "put2" }), "two", "three"]);
+      const { seen } = thread;
       await thread.say("1");
       expect(seen[1]!.tools).toContain(PUT.name);
       const kept = (await hub.getTools()).find(({ name }) => name === PUT.name)!;
@@ -307,33 +298,31 @@ describe("the policy cannot be bypassed", () => {
           }),
         { name: "forge", schema: z.object({}) },
       );
-      const thread = threadOf(hub, [calling({ name: "forge", args: {}, id: "f" }), calling(PUT), "done"], { tools: [forge] });
+      const thread = converse(hub, [calling({ name: "forge", args: {}, id: "f" }), calling(PUT), "done"], { tools: [forge] });
       const turn = await thread.say();
       expect(turn.asked?.actionRequests).toHaveLength(1);
-      expect(await stateOf(thread)).not.toHaveProperty("_mcpDecisions");
+      expect(await thread.state()).not.toHaveProperty("_mcpDecisions");
       expect(ran).toEqual({});
     }));
 
   it("by a caller's input", () =>
     use({ policy: { ask: ["mcp:call:*:put_*"] } }, async ({ hub, ran }) => {
-      const thread = threadOf(hub, [calling(PUT), "done"]);
-      const turn = await thread.send({ messages: "go", ...FORGED });
+      const thread = converse(hub, [calling(PUT), "done"]);
+      const turn = await thread.run({ messages: "go", ...FORGED });
       expect(turn.asked?.actionRequests).toHaveLength(1);
-      const { values } = await (
-        thread.agent as never as { graph: { getState: (config: object) => Promise<{ values: Record<string, unknown> }> } }
-      ).graph.getState(thread.config);
+      const values = await thread.state();
       expect(values["_mcpDecisions"]).toBeUndefined();
       expect(ran).toEqual({});
     }));
 
   it("by promotions that a caller or another tool writes", () =>
     use({ policy: { deny: ["mcp:call:wiki:drop_wiki"] } }, async ({ hub, ran }) => {
-      const { seen, middleware } = spyMiddleware();
-      const thread = threadOf(hub, [calling(WIPE), "done"], { middleware: (ours) => [ours, middleware as AgentMiddleware] });
+      const thread = converse(hub, [calling(WIPE), "done"]);
+      const { seen } = thread;
       await hub.connect();
       const hash = partsOf(hub).views({}).of({}).catalog.tool(WIPE.name)!.hash;
       const promoted = { [WIPE.name]: { hash, at: 1, order: 0, used: 1, gone: false } };
-      const { answers } = await thread.send({ messages: "go", mcpActivation: { v: 1, promoted } });
+      const { answers } = await thread.run({ messages: "go", mcpActivation: { v: 1, promoted } });
       expect(seen[0]!.tools).not.toContain(WIPE.name);
       expect(answers["wipe"]!.text).toContain("is not available");
       expect(ran).toEqual({});
@@ -368,7 +357,7 @@ describe("the policy cannot be bypassed", () => {
         async () => ((await inner.invoke({ messages: "write" })) as { messages: { text: string }[] }).messages.at(-1)!.text,
         { name: "delegate", schema: z.object({}) },
       );
-      const thread = threadOf(hub, [calling({ name: "delegate", args: {}, id: "d" }), "done"], { tools: [delegate] });
+      const thread = converse(hub, [calling({ name: "delegate", args: {}, id: "d" }), "done"], { tools: [delegate] });
       const turn = await thread.say();
       expect(turn.asked?.actionRequests.map(({ callId }) => callId)).toEqual(["put"]);
       expect(ran).toEqual({});
@@ -426,7 +415,7 @@ describe("prompts, reads and lists", () => {
       {
         name: "mcp:invoke:e:resource-prompt",
         args,
-        description: 'Prompt "resource-prompt" of MCP server "e" (read): rule "mcp:invoke:e:resource-prompt" says ask.',
+        description: 'MCP server "e": prompt "resource-prompt" (read). Reason: rule "mcp:invoke:e:resource-prompt" says ask.',
         callId: "",
         operation: "invoke",
         serverName: "e",
@@ -452,7 +441,7 @@ describe("prompts, reads and lists", () => {
 
 describe("a wrapped MultiServerMCPClient", () => {
   it("takes tiers, overrides and rules by the same options", async () => {
-    const http = await serveHttp({ name: "wiki", noBase: true, tools: GOVERNED_TOOLS });
+    const http = await serveHttp({ name: "wiki", noBase: true, tools: POLICY_TOOLS });
     const client = new MultiServerMCPClient({ wiki: { url: http.url } });
     try {
       const hub = McpHub.wrap(client, {
@@ -461,7 +450,7 @@ describe("a wrapped MultiServerMCPClient", () => {
         warnings: "silent",
         timeouts: { startupDeadlineMs: 20_000 },
       });
-      const thread = threadOf(hub, [
+      const thread = converse(hub, [
         calling(
           PUT,
           { name: "mcp__wiki__drop_page", args: {}, id: "drop" },
@@ -480,9 +469,3 @@ describe("a wrapped MultiServerMCPClient", () => {
     }
   });
 });
-
-/** The whole state of a thread, private keys included. */
-async function stateOf({ agent, config }: ReturnType<typeof threadOf>): Promise<Record<string, unknown>> {
-  const { graph } = agent as unknown as { graph: { getState: (config: object) => Promise<{ values: Record<string, unknown> }> } };
-  return (await graph.getState(config)).values;
-}

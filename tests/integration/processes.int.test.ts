@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 
-import { governed } from "../support/governed.js";
+import { policyServer } from "../support/policyServer.js";
 import { postgresPrograms, servePostgres } from "../support/postgres.js";
 import { until } from "../support/servers.js";
 
@@ -36,7 +36,7 @@ describe.each([
   test.each(["createAgent", "createMcpGraph"])(
     "of %s continues in another process after the first was killed while a person was asked, and nothing runs twice",
     async (face) => {
-      await using wiki = await governed();
+      await using wiki = await policyServer();
       const command = ["--import", "tsx", SCRIPT, storeOf(), wiki.http.url, face];
       const first = spawn(process.execPath, [...command, "ask"], { stdio: ["ignore", "pipe", "inherit"] });
       let printed = "";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import { answersOf, calling } from "../support/agents.js";
 import { serving } from "../support/serving.js";
-import { talk } from "../support/talk.js";
+import { converse } from "../support/conversation.js";
 
 const EVERYTHING = {
   command: process.execPath,
@@ -32,7 +32,7 @@ const TRIAGE = {
 
 describe("prompts of server-everything as commands", () => {
   it("get a prompt with arguments, one with an embedded resource, and answer a missing argument without a model call", async () => {
-    const { say } = talk(hubOf({ everything: EVERYTHING }));
+    const { say } = converse(hubOf({ everything: EVERYTHING }));
     const weather = await say("/mcp__everything__args-prompt city=Paris state=Texas");
     expect(weather.calls[0]!.messages.map(({ text }) => text)).toEqual(["What's weather in Paris, Texas?"]);
     const embedded = await say("/mcp__everything__resource-prompt Text 3");
@@ -90,7 +90,7 @@ describe("prompts of server-everything as commands", () => {
 describe("commands", () => {
   it("fetch the prompt each time, and its messages replace what was typed", async () => {
     const http = await serve(TRIAGE);
-    const { say } = talk(hubOf({ tracker: { url: http.url } }));
+    const { say } = converse(hubOf({ tracker: { url: http.url } }));
     await say("hello");
     const { messages, calls } = await say('/mcp__tracker__triage priority=high "it broke"');
     expect(calls[0]!.messages.map(({ text }) => text)).toEqual(["hello", "ok", "Triage as high: it broke"]);
@@ -117,7 +117,7 @@ describe("commands", () => {
       ["mcp__my_tracker__triage", "triage"],
       ["mcp__my_tracker__My_Prompt", "My Prompt"],
     ]);
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     expect((await say("/mcp__my_tracker__My_Prompt")).calls[0]!.messages[0]!.text).toBe("mine");
     expect((await say("/mcp__my_tracker__my_prompt")).calls).toHaveLength(1);
     expect((await say("/mcp__my_tracker__A_Title")).calls).toEqual([]);
@@ -125,7 +125,7 @@ describe("commands", () => {
 
   it("answer the person without calling the model when no prompt can be fetched", async () => {
     const http = await serve({ ...TRIAGE, promptMessages: { triage: [] } });
-    const { say } = talk(
+    const { say } = converse(
       hubOf({ tracker: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" }, bare: { url: (await serve()).url } }),
     );
     const answers: string[] = [];
@@ -157,7 +157,7 @@ describe("commands", () => {
 
   it("are answered outside the requests to the model", async () => {
     const http = await serve({ ...TRIAGE, promptMessages: {} });
-    const { say } = talk(hubOf({ tracker: { url: http.url } }));
+    const { say } = converse(hubOf({ tracker: { url: http.url } }));
     await say("hello");
     await say("/mcp__tracker__My_Prompt");
     await say("/mcp");
@@ -168,7 +168,7 @@ describe("commands", () => {
 
   it("are read in the first text of a message, and keep its other content", async () => {
     const http = await serve(TRIAGE);
-    const { run } = talk(hubOf({ tracker: { url: http.url } }));
+    const { run } = converse(hubOf({ tracker: { url: http.url } }));
     const content = [
       { type: "text", text: "/mcp__tracker__triage high" },
       { type: "text", text: "an attachment" },
@@ -180,7 +180,7 @@ describe("commands", () => {
 
   it("treat a mention without a free argument only as a mention", async () => {
     const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
-    const { say } = talk(hubOf({ tracker: { url: http.url } }));
+    const { say } = converse(hubOf({ tracker: { url: http.url } }));
     const { blocks, messages } = await say("/mcp__tracker__My_Prompt @tracker:a://1");
     expect([messages[0]!.text, blocks.length]).toEqual(["mine", 1]);
   });
@@ -188,14 +188,14 @@ describe("commands", () => {
   it("do not reveal hidden prompts and servers", async () => {
     const http = await serve(TRIAGE);
     const listless = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:list:tracker"] } });
-    expect((await talk(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
-    const strict = talk(hubOf({ tracker: { url: http.url, tier: "strict" } }));
+    expect((await converse(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
+    const strict = converse(hubOf({ tracker: { url: http.url, tier: "strict" } }));
     expect((await strict.say("/mcp__tracker__nope")).last).toBe("There is no command /mcp__tracker__nope.");
     const blank = hubOf(
       { docs: { url: (await serve()).url }, secret: { url: http.url } },
       { policy: { deny: ["mcp:call:secret:*"] } },
     );
-    const { say } = talk(blank);
+    const { say } = converse(blank);
     for (const text of ["/mcp", "/mcp disable", "/mcp disable x", "/mcp__secre__x"])
       expect((await say(text)).last).not.toContain("secret");
   });
@@ -211,19 +211,19 @@ describe("commands", () => {
       },
     ];
     const http = await serve({ prompts, promptMessages: { pay: [said("paid")] } });
-    const { say, answer } = talk(hubOf({ bank: { url: http.url, tier: "strict" } }));
+    const { say, answer } = converse(hubOf({ bank: { url: http.url, tier: "strict" } }));
     await say("/mcp__bank__pay 7 1000");
     prompts[0]!.arguments.reverse();
     await http.announcePrompts();
-    expect((await answer({ type: "approve" })).messages[0]!.text).toBe("paid");
+    expect((await answer([{ type: "approve" }])).messages[0]!.text).toBe("paid");
     expect(http.stats.gets).toEqual([{ name: "pay", args: { to: "7", amount: "1000" } }]);
   });
 
   it("are ordinary text when switched off, and inside a sentence", async () => {
     const http = await serve(TRIAGE);
     const hub = hubOf({ tracker: { url: http.url } });
-    expect((await talk(hub, { options: { commands: false } }).say("/mcp__tracker__triage high")).last).toBe("ok");
-    expect((await talk(hub).say("type /mcp__tracker__triage high")).last).toBe("ok");
+    expect((await converse(hub, [], { options: { commands: false } }).say("/mcp__tracker__triage high")).last).toBe("ok");
+    expect((await converse(hub).say("type /mcp__tracker__triage high")).last).toBe("ok");
     expect(http.stats.gets).toBeUndefined();
   });
 
@@ -234,12 +234,12 @@ describe("commands", () => {
       promptMessages,
       resources: { "a://1": { text: "one" }, "a://secret": { text: "secret" } },
     });
-    const { say, run } = talk(hubOf({ tracker: { url: http.url } }));
+    const { say, run } = converse(hubOf({ tracker: { url: http.url } }));
     const { blocks } = await say("/mcp__tracker__triage high @tracker:a://1");
     expect(blocks).toEqual(['<MCP_RESOURCE server="tracker" uri="a://1">\none\n</MCP_RESOURCE>']);
     expect(http.stats).toMatchObject({ reads: { "a://1": 1 }, gets: [{ args: { priority: "high", note: "@tracker:a://1" } }] });
     // Nor when the turn begins anew with what the server wrote as the last word.
-    const fresh = talk(hubOf({ tracker: { url: http.url } }));
+    const fresh = converse(hubOf({ tracker: { url: http.url } }));
     await fresh.run({
       messages: [{ type: "human", content: "x", additional_kwargs: { mcpCommand: { serverName: "tracker" } } }],
     });
@@ -250,19 +250,19 @@ describe("commands", () => {
   it("ask before they are fetched, together with the resources they name", async () => {
     const http = await serve({ ...TRIAGE, resources: { "a://1": { text: "one" } } });
     const hub = hubOf({ tracker: { url: http.url, tier: "strict" } });
-    const { say, answer } = talk(hub);
+    const { say, answer } = converse(hub);
     const { asked } = await say("/mcp__tracker__triage high @tracker:a://1");
     expect(asked?.actionRequests.map(({ name, args }) => [name, args])).toEqual([
       ["mcp:invoke:tracker:triage", { priority: "high", note: "@tracker:a://1" }],
       ["mcp:read:tracker:a://1", { uri: "a://1" }],
     ]);
     expect([http.stats.gets, http.stats.reads]).toEqual([undefined, {}]);
-    const { blocks, messages } = await answer({ type: "approve" }, { type: "reject" });
+    const { blocks, messages } = await answer([{ type: "approve" }, { type: "reject" }]);
     expect(messages[0]!.text).toBe("Triage as high: @tracker:a://1");
     expect(blocks[0]).toContain("<error>A person did not allow it.</error>");
     expect(http.stats).toMatchObject({ gets: [{ name: "triage" }], reads: {} });
     await say("/mcp__tracker__triage low");
-    const refused = await answer({ type: "reject", message: "no" });
+    const refused = await answer([{ type: "reject", message: "no" }]);
     expect(refused).toMatchObject({
       calls: [],
       last: "The command /mcp__tracker__triage was not run. A person did not allow it. They said: no",
@@ -277,7 +277,7 @@ describe("commands", () => {
     const http = await serve({ ...TRIAGE, completions: { priority: ["high"] } });
     const hub = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:invoke:tracker:triage"] } });
     expect((await hub.listCommands()).map(({ promptName }) => promptName)).toEqual(["My Prompt"]);
-    const { last } = await talk(hub).say("/mcp__tracker__triage high");
+    const { last } = await converse(hub).say("/mcp__tracker__triage high");
     expect(last).toBe("There is no command /mcp__tracker__triage. There is: /mcp__tracker__My_Prompt.");
     const completing = hub.completeArgument("tracker", { promptName: "triage" }, { name: "priority", value: "" });
     await expect(completing).rejects.toMatchObject({ code: "POLICY_DENIED" });
@@ -301,18 +301,16 @@ describe("/mcp", () => {
 
   it("shows the servers, and disables and enables one for the thread", async () => {
     const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
-    const { say, state } = talk(hub, {
-      answers: [
-        "ok",
-        calling(
-          { name: "search_mcp_tools", args: { query: "look" }, id: "s" },
-          { name: "mcp__docs__look", id: "c" },
-          { name: "mcp_resources_read", args: { server: "docs", uri: "a://1" }, id: "r" },
-        ),
-        "ok",
-        "ok",
-      ],
-    });
+    const { say, state } = converse(hub, [
+      "ok",
+      calling(
+        { name: "search_mcp_tools", args: { query: "look" }, id: "s" },
+        { name: "mcp__docs__look", id: "c" },
+        { name: "mcp_resources_read", args: { server: "docs", uri: "a://1" }, id: "r" },
+      ),
+      "ok",
+      "ok",
+    ]);
     expect((await say("@docs:a://1")).calls[0]!.system).toContain("mcp__docs__look");
     const disabled = await say("/mcp disable docs");
     expect([disabled.calls, disabled.last]).toEqual([[], "Server docs is disabled in this conversation."]);
@@ -346,34 +344,34 @@ describe("/mcp", () => {
     ]);
     expect((await state())["disabledMcpServers"]).toEqual([]);
     // Other threads never noticed.
-    expect((await talk(hub).say("hello")).calls[0]!.system).toContain("mcp__docs__look");
+    expect((await converse(hub).say("hello")).calls[0]!.system).toContain("mcp__docs__look");
   });
 
   it('reconnects and shows errors only with chatCommands "all"', async () => {
     const hub = hubOf({ ...(await SERVERS()), gone: { url: "http://127.0.0.1:9/mcp" } });
-    const thread = talk(hub);
+    const thread = converse(hub);
     expect((await thread.say("/mcp reconnect docs")).last).toContain('There is no "/mcp reconnect".');
     expect((await thread.say("/mcp")).last).toContain("- gone: failed\n");
-    const all = talk(hub, { options: { chatCommands: "all" } });
+    const all = converse(hub, [], { options: { chatCommands: "all" } });
     expect((await all.say("/mcp")).last).toMatch(/- gone: failed \(Server "gone" could not be opened: .+\)/);
     expect((await all.say("/mcp reconnect docs")).last).toBe("Server docs is connected.");
     expect((await all.say("/mcp reconnect gone")).last).toMatch(/^Server gone could not be connected: /);
-    const off = talk(hub, { options: { chatCommands: "off" } });
+    const off = converse(hub, [], { options: { chatCommands: "off" } });
     expect((await off.say("/mcp")).last).toBe("ok");
   });
 
   it("does not reveal servers that are hidden from the run", async () => {
     const servers = await SERVERS();
     const hub = hubOf({ ...servers, more: { ...servers.more, scopes: ["more"] } });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     expect((await say("/mcp")).last).not.toContain("more");
     expect((await say("/mcp disable more")).last).toBe('There is no server "more". Servers: docs.');
-    expect((await say("/mcp", { scopes: ["more"] })).last).toContain("- more: connected");
+    expect((await say("/mcp", { context: { scopes: ["more"] } })).last).toContain("- more: connected");
   });
 
   it("obeys disabled servers that the caller put into the state", async () => {
     const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
-    const { calls } = await talk(hub).run({ messages: "hello", disabledMcpServers: ["docs", "unknown"] });
+    const { calls } = await converse(hub).run({ messages: "hello", disabledMcpServers: ["docs", "unknown"] });
     expect(calls[0]!.system).not.toContain("docs");
     expect(calls[0]!.system).toContain("mcp__more__look");
   });

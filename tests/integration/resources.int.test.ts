@@ -13,7 +13,7 @@ import { mcpMiddleware, previewContext } from "../../src/index.js";
 import { answersOf, calling, scripted } from "../support/agents.js";
 import { until } from "../support/servers.js";
 import { serving } from "../support/serving.js";
-import { talk } from "../support/talk.js";
+import { converse } from "../support/conversation.js";
 
 const bin = (name: string): string => join("node_modules", "@modelcontextprotocol", name, "dist", "index.js");
 const EVERYTHING = { command: process.execPath, args: [bin("server-everything")] };
@@ -27,7 +27,7 @@ const page = (block: string | undefined): string => (block ?? "").split("\n").sl
 
 describe("mentions on real servers", () => {
   it("reads a text, a blob and a resource made from a template of server-everything", async () => {
-    const { say, state } = talk(hubOf({ everything: EVERYTHING, files: FILESYSTEM }));
+    const { say, state } = converse(hubOf({ everything: EVERYTHING, files: FILESYSTEM }));
     const text = "@everything:demo://resource/static/document/features.md";
     const { blocks } = await say(
       `${text}, (@everything:demo://resource/dynamic/blob/2) and @everything:demo://resource/dynamic/text/7.`,
@@ -49,7 +49,7 @@ describe("mentions on real servers", () => {
   });
 
   it("reports that server-filesystem has no resources", async () => {
-    const { blocks } = await talk(hubOf({ files: FILESYSTEM })).say("@files:file:///a.md and @files:file:///b.md");
+    const { blocks } = await converse(hubOf({ files: FILESYSTEM })).say("@files:file:///a.md and @files:file:///b.md");
     expect(blocks.map(page)).toEqual([
       '<error>Server "files" has no resources that can be read. Use its tools instead.</error>',
       '<error>Server "files" has no resources that can be read. Use its tools instead.</error>',
@@ -57,13 +57,13 @@ describe("mentions on real servers", () => {
   });
 
   it("reports the error of server-everything for an unknown URI", async () => {
-    const { blocks } = await talk(hubOf({ everything: EVERYTHING })).say("@everything:demo://nope");
+    const { blocks } = await converse(hubOf({ everything: EVERYTHING })).say("@everything:demo://nope");
     expect(page(blocks[0])).toMatch(/^<error>Server "everything" refused this resource: .*demo:\/\/nope not found<\/error>$/);
   });
 
   it("reads a resource again when server-everything announces a change", async () => {
     const hub = hubOf({ everything: EVERYTHING });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     const first = await say("@everything:demo://resource/dynamic/text/1");
     const updates: string[] = [];
     hub.on("resourceUpdated", ({ uri }) => updates.push(uri));
@@ -83,7 +83,7 @@ describe("mentions", () => {
   it("are read once per turn, not per step, and stand at the end of the system message in each step", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const steps = [calling({ name: "mcp__docs__look", id: "1" }), calling({ name: "mcp__docs__look", id: "2" }), "done"];
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { answers: steps });
+    const { say } = converse(hubOf({ docs: { url: http.url } }), steps);
     const { calls } = await say("look at @docs:a://1 and again at @docs:a://1");
     expect(calls).toHaveLength(3);
     expect(http.stats.reads).toEqual({ "a://1": 1 });
@@ -94,7 +94,7 @@ describe("mentions", () => {
 
   it("are appended: earlier text stays unchanged", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
-    const { say } = talk(hubOf({ docs: { url: http.url } }));
+    const { say } = converse(hubOf({ docs: { url: http.url } }));
     const first = (await say("@docs:a://1")).calls[0]!.system;
     const second = (await say("nothing new")).calls[0]!.system;
     const third = (await say("@docs:a://2")).calls[0]!.system;
@@ -108,7 +108,7 @@ describe("mentions", () => {
     const resources: Record<string, unknown> = { "a://1": { text: "one" }, "a://2": { text: "two" } };
     const http = await serve({ resources, subscribe: true });
     const hub = hubOf({ docs: { url: http.url } });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     await say("@docs:a://1 @docs:a://2");
     await say("@docs:a://1 once more");
     expect(http.stats.reads).toEqual({ "a://1": 1, "a://2": 1 });
@@ -126,7 +126,7 @@ describe("mentions", () => {
     const resources: Record<string, unknown> = { "a://1": { text: "one" }, "a://2": { text: "two" } };
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     await say("@docs:a://1 @docs:a://2");
     resources["a://1"] = { text: "one, changed" };
     expect((await say("hm")).blocks.map(page)).toEqual(["one", "two"]);
@@ -149,8 +149,8 @@ describe("mentions", () => {
     const servers = { plain: { url: plain.url }, watched: { url: watched.url } };
     try {
       const before = SqliteSaver.fromConnString(file);
-      await talk(hubOf(servers), { checkpointer: before }).say("@plain:a://1 @watched:b://1");
-      const { say } = talk(hubOf(servers), { checkpointer: SqliteSaver.fromConnString(file) });
+      await converse(hubOf(servers), [], { checkpointer: before }).say("@plain:a://1 @watched:b://1");
+      const { say } = converse(hubOf(servers), [], { checkpointer: SqliteSaver.fromConnString(file) });
       expect((await say("go on")).blocks.map(page)).toEqual(["one", "uno"]);
       await say("go on");
       expect([plain.stats.reads, watched.stats.reads]).toEqual([{ "a://1": 1 }, { "b://1": 2 }]);
@@ -164,7 +164,7 @@ describe("mentions", () => {
       serve({ resources: { "x://1": { text: "of a" } } }),
       serve({ resources: { "x://1": { text: "of b" } } }),
     ]);
-    const { say } = talk(hubOf({ a: { url: a.url }, b: { url: b.url } }));
+    const { say } = converse(hubOf({ a: { url: a.url }, b: { url: b.url } }));
     const { blocks } = await say("@b:x://1");
     expect(blocks).toEqual(['<MCP_RESOURCE server="b" uri="x://1">\nof b\n</MCP_RESOURCE>']);
     expect([a.stats.reads, b.stats.reads]).toEqual([{}, { "x://1": 1 }]);
@@ -187,7 +187,7 @@ describe("mentions", () => {
     const hub = hubOf({ docs: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" } });
     const warnings: string[] = [];
     hub.on("warning", ({ serverName = "" }) => warnings.push(serverName));
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     const { blocks, calls } = await say(
       "@docs:a://unknown @gone:a://1 @docs:a://evil @docs:a://large @docs:a://many @docs:a://none @docs:a://good",
     );
@@ -210,7 +210,7 @@ describe("mentions", () => {
 
   it("do not wait for a server longer than the deadline", async () => {
     const http = await serve({ resources: { "a://1": { text: "late" } }, readDelayMs: 60_000 });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { timeouts: { mentionDeadlineMs: 50 } } });
+    const { say } = converse(hubOf({ docs: { url: http.url } }), [], { options: { timeouts: { mentionDeadlineMs: 50 } } });
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(['<error>Server "docs" did not answer in time.</error>']);
   });
 
@@ -221,14 +221,14 @@ describe("mentions", () => {
       hangSubscribe: true,
     });
     const hub = hubOf({ docs: { url: http.url } });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     expect((await say("@docs:a://1 @docs:a://2")).blocks.map(page)).toEqual(["one", "two"]);
     expect(hub.status()[0]).toMatchObject({ state: "connected" });
   });
 
   it("count in each text block, and not in text that nobody typed", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const { run } = talk(hubOf({ docs: { url: http.url } }));
+    const { run } = converse(hubOf({ docs: { url: http.url } }));
     const text = (value: string) => ({ type: "text", text: value });
     const { blocks } = await run({ messages: [{ type: "human", content: [text("see"), text("@docs:a://1"), text("please")] }] });
     expect(blocks.map(page)).toEqual(["one"]);
@@ -239,13 +239,13 @@ describe("mentions", () => {
 
   it("open a lazy server", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const { say } = talk(hubOf({ docs: { url: http.url } }, { startup: "lazy" }));
+    const { say } = converse(hubOf({ docs: { url: http.url } }, { startup: "lazy" }));
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(["one"]);
   });
 
   it("are read up to a number, with a notice", async () => {
     const http = await serve({ resources: {}, templates: [{ uriTemplate: "a://{id}", name: "any" }] });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { limits: { maxCachedResources: 3 } } });
+    const { say } = converse(hubOf({ docs: { url: http.url } }), [], { options: { limits: { maxCachedResources: 3 } } });
     const { blocks } = await say(Array.from({ length: 10 }, (_, index) => `@docs:a://${index}`).join(" "));
     expect(blocks.map(page)).toEqual([
       "made from a template: a://0",
@@ -262,7 +262,7 @@ describe("mentions", () => {
 
   it("can stand beside the message, and then do not change the system message", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { options: { placement: "message" } });
+    const { say } = converse(hubOf({ docs: { url: http.url } }), [], { options: { placement: "message" } });
     const bare = (await say("hello")).calls[0]!.system;
     const { calls } = await say("@docs:a://1");
     expect(calls[0]!.system).toBe(bare);
@@ -275,15 +275,15 @@ describe("mentions", () => {
   it("can be switched off, for all or for single messages", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const hub = hubOf({ docs: { url: http.url } });
-    expect((await talk(hub, { options: { mentions: false } }).say("@docs:a://1")).blocks).toEqual([]);
-    const { say } = talk(hub, { options: { mentions: ({ text }) => !text.startsWith("quiet") } });
+    expect((await converse(hub, [], { options: { mentions: false } }).say("@docs:a://1")).blocks).toEqual([]);
+    const { say } = converse(hub, [], { options: { mentions: ({ text }) => !text.startsWith("quiet") } });
     expect((await say("quiet @docs:a://1")).blocks).toEqual([]);
     expect((await say("@docs:a://1")).blocks).toHaveLength(1);
   });
 
   it("count only in the newest message of a person", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
-    const { say, run } = talk(hubOf({ docs: { url: http.url } }), { answers: ["see @docs:a://1"] });
+    const { say, run } = converse(hubOf({ docs: { url: http.url } }), ["see @docs:a://1"]);
     await say("hello");
     await say("go on");
     await run({
@@ -303,7 +303,7 @@ describe("mentions", () => {
       onResourcesUpdated: () => undefined,
     });
     also(client);
-    const { say } = talk(client);
+    const { say } = converse(client);
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(["one"]);
     resources["a://1"] = { text: "changed" };
     expect((await say("@docs:a://1")).blocks.map(page)).toEqual(["changed"]);
@@ -312,7 +312,7 @@ describe("mentions", () => {
   it("are in what previewContext shows", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" } } });
     const hub = hubOf({ docs: { url: http.url } });
-    const { say, state } = talk(hub);
+    const { say, state } = converse(hub);
     await say("@docs:a://1");
     const preview = await previewContext(hub, await state());
     expect(preview.resources).toEqual(['<MCP_RESOURCE server="docs" uri="a://1">\none\n</MCP_RESOURCE>']);
@@ -326,7 +326,7 @@ describe("policy on mentions", () => {
 
   it("denies without sending anything", async () => {
     const http = await serve({ resources, subscribe: true });
-    const { say } = talk(hubOf({ docs: { url: http.url } }, { policy }));
+    const { say } = converse(hubOf({ docs: { url: http.url } }, { policy }));
     const { blocks } = await say("@docs:a://denied @docs:a://free");
     expect(blocks.map(page)).toEqual(["<error>The policy does not allow this resource.</error>", "free"]);
     expect([http.stats.reads, [...http.stats.subscribed!]]).toEqual([{ "a://free": 1 }, ["a://free"]]);
@@ -334,7 +334,7 @@ describe("policy on mentions", () => {
 
   it("asks before anything is read, and reads what was approved once", async () => {
     const http = await serve({ resources });
-    const { say, answer } = talk(hubOf({ docs: { url: http.url } }, { policy }));
+    const { say, answer } = converse(hubOf({ docs: { url: http.url } }, { policy }));
     const { asked, calls } = await say("@docs:a://free @docs:a://asked");
     expect(calls).toEqual([]);
     expect(http.stats.reads).toEqual({});
@@ -349,7 +349,7 @@ describe("policy on mentions", () => {
       },
     ]);
     expect(asked?.reviewConfigs[0]?.allowedDecisions).toEqual(["approve", "reject"]);
-    const { blocks } = await answer({ type: "approve" });
+    const { blocks } = await answer([{ type: "approve" }]);
     expect(blocks.map(page)).toEqual(["free", "asked"]);
     expect(http.stats.reads).toEqual({ "a://free": 1, "a://asked": 1 });
   });
@@ -357,27 +357,27 @@ describe("policy on mentions", () => {
   it("leaves out resources that were rejected, or about which nobody can be asked", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
-    const { say, answer } = talk(hub);
+    const { say, answer } = converse(hub);
     await say("@docs:a://asked");
-    const { blocks } = await answer({ type: "reject", message: "not today" });
+    const { blocks } = await answer([{ type: "reject", message: "not today" }]);
     expect(blocks.map(page)).toEqual(["<error>A person did not allow it. They said: not today</error>"]);
     expect((await say("hm")).asked).toBeUndefined();
-    const alone = await talk(hub, { checkpointer: false }).say("@docs:a://asked");
+    const alone = await converse(hub, [], { checkpointer: false }).say("@docs:a://asked");
     expect(alone.blocks.map(page)).toEqual(["<error>A person has to approve it, and none can be asked here.</error>"]);
     expect(http.stats.reads).toEqual({});
     const onAsk = () => ({ decisions: [{ type: "approve" as const }] });
-    expect((await talk(hub, { checkpointer: false, options: { onAsk } }).say("@docs:a://asked")).blocks.map(page)).toEqual([
-      "asked",
-    ]);
+    expect(
+      (await converse(hub, [], { checkpointer: false, options: { onAsk } }).say("@docs:a://asked")).blocks.map(page),
+    ).toEqual(["asked"]);
   });
 
   it("uses an answer only for what was asked, and decides again when it arrives", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
-    const { say, answer } = talk(hub);
+    const { say, answer } = converse(hub);
     await say("@docs:a://asked");
     hub.setPolicy({ deny: ["mcp:read:docs:a://asked"] });
-    expect((await answer({ type: "approve" })).blocks.map(page)).toEqual([
+    expect((await answer([{ type: "approve" }])).blocks.map(page)).toEqual([
       "<error>The policy does not allow this resource.</error>",
     ]);
     expect(http.stats.reads).toEqual({});
@@ -386,10 +386,10 @@ describe("policy on mentions", () => {
   it("uses an answer for no other resource, whatever is asked by then", async () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
     const hub = hubOf({ docs: { url: http.url } }, { policy: { ask: ["mcp:read:docs:a://1"] } });
-    const { say, answer } = talk(hub);
+    const { say, answer } = converse(hub);
     expect((await say("@docs:a://1 @docs:a://2")).asked?.actionRequests.map(({ target }) => target)).toEqual(["a://1"]);
     hub.setPolicy({ ask: ["mcp:read:docs:a://2"] });
-    const { blocks } = await answer({ type: "approve" });
+    const { blocks } = await answer([{ type: "approve" }]);
     expect(blocks.map(page)).toEqual([
       "one",
       "<error>A person has to approve it: a person has to approve it, and was not asked.</error>",
@@ -401,23 +401,23 @@ describe("policy on mentions", () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } }, subscribe: true });
     const checkpointer = new MemorySaver();
     const first = hubOf({ docs: { url: http.url, tier: "strict" } });
-    const here = talk(first, { checkpointer });
+    const here = converse(first, [], { checkpointer });
     await here.say("@docs:a://1");
-    await here.answer({ type: "approve" });
+    await here.answer([{ type: "approve" }]);
     const updates: string[] = [];
     first.on("resourceUpdated", ({ uri }) => updates.push(uri));
     expect((await here.say("@docs:a://2")).asked?.actionRequests).toHaveLength(1);
     await http.announceResource("a://1");
     await until(() => updates.length > 0);
-    const there = talk(hubOf({ docs: { url: http.url, tier: "strict" } }), { checkpointer });
-    expect((await there.answer({ type: "approve" })).blocks.map(page)).toEqual(["one", "two"]);
+    const there = converse(hubOf({ docs: { url: http.url, tier: "strict" } }), [], { checkpointer });
+    expect((await there.answer([{ type: "approve" }])).blocks.map(page)).toEqual(["one", "two"]);
     // What changed is asked about in the turn that finds it.
     expect((await there.say("go on")).asked?.actionRequests.map(({ target }) => target)).toEqual(["a://1"]);
   });
 
   it("forgets what was typed when the person types something else in place of an answer", async () => {
     const http = await serve({ resources });
-    const { say, state } = talk(hubOf({ docs: { url: http.url } }, { policy }));
+    const { say, state } = converse(hubOf({ docs: { url: http.url } }, { policy }));
     await say("@docs:a://asked");
     expect((await say("never mind")).blocks).toEqual([]);
     expect((await state())["_mcpTyped"]).toBeNull();
@@ -427,7 +427,7 @@ describe("policy on mentions", () => {
   it("hides a resource that was denied in the meantime", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url } }, { policy });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     expect((await say("@docs:a://free")).blocks).toHaveLength(1);
     hub.setPolicy({ deny: ["mcp:read:docs:*"] });
     expect((await say("and now?")).blocks.map(page)).toEqual(["<error>The policy does not allow this resource.</error>"]);
@@ -438,9 +438,9 @@ describe("policy on mentions", () => {
   it("does not reveal servers that are hidden from the run", async () => {
     const http = await serve({ resources });
     const hub = hubOf({ docs: { url: http.url, scopes: ["docs"] } });
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     expect((await say("@docs:a://free")).blocks).toEqual([]);
-    expect((await say("@docs:a://free", { scopes: ["docs"] })).blocks.map(page)).toEqual(["free"]);
+    expect((await say("@docs:a://free", { context: { scopes: ["docs"] } })).blocks.map(page)).toEqual(["free"]);
   });
 
   it("reports each read once in the audit", async () => {
@@ -448,9 +448,9 @@ describe("policy on mentions", () => {
     const hub = hubOf({ docs: { url: http.url } }, { policy });
     const audit: unknown[] = [];
     hub.on("policy", ({ permission, decision, answer }) => audit.push([permission, decision, answer]));
-    const { say, answer } = talk(hub);
+    const { say, answer } = converse(hub);
     await say("@docs:a://free @docs:a://asked @docs:a://denied");
-    await answer({ type: "approve" });
+    await answer([{ type: "approve" }]);
     expect(audit.sort()).toEqual([
       ["mcp:read:docs:a://asked", "ask", "approve"],
       ["mcp:read:docs:a://denied", "deny", undefined],
@@ -473,15 +473,13 @@ describe("the resource tools", () => {
       pageSize: 7,
     });
     const bare = await serve();
-    const { say } = talk(hubOf({ docs: { url: http.url }, bare: { url: bare.url } }), {
-      answers: [
-        list("1"),
-        list("2", { server: "docs", page: 2 }),
-        list("3", { page: 99 }),
-        read("4", { server: "docs", uri: "a://any/7" }),
-        "done",
-      ],
-    });
+    const { say } = converse(hubOf({ docs: { url: http.url }, bare: { url: bare.url } }), [
+      list("1"),
+      list("2", { server: "docs", page: 2 }),
+      list("3", { page: 99 }),
+      read("4", { server: "docs", uri: "a://any/7" }),
+      "done",
+    ]);
     const answers = answersOf((await say("go")).messages);
     const lines = ["1", "2"].flatMap((id) => answers[id]!.text.split("\n").filter((line) => line.startsWith("- ")));
     expect(lines).toHaveLength(301);
@@ -501,14 +499,14 @@ describe("the resource tools", () => {
     const more = await serve({ resources: { "a://1": { text: "one" } }, delayMs: 0 });
     const hub = hubOf({ docs: { url: http.url }, more: { url: more.url } }, { startup: "lazy" });
     await hub.connect(["docs"]);
-    const { say } = talk(hub);
+    const { say } = converse(hub);
     const first = (await say("hello")).calls[0]!.tools;
     expect(first).not.toContain("mcp_resources_read");
     await hub.connect(["more"]);
     const second = (await say("hello")).calls[0]!.tools;
     expect(second.slice(0, first.length)).toEqual(first);
     expect(second.slice(first.length)).toEqual(expect.arrayContaining(["mcp_resources_list", "mcp_resources_read"]));
-    expect((await talk(hub, { options: { resourceTools: false } }).say("hello")).calls[0]!.tools).not.toContain(
+    expect((await converse(hub, [], { options: { resourceTools: false } }).say("hello")).calls[0]!.tools).not.toContain(
       "mcp_resources_read",
     );
   });
@@ -518,15 +516,13 @@ describe("the resource tools", () => {
     const hub = hubOf({ docs: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" } });
     const warnings: string[] = [];
     hub.on("warning", ({ code, serverName = "" }) => warnings.push(`${code} ${serverName}`));
-    const { say } = talk(hub, {
-      answers: [
-        list("1", { server: "gone" }),
-        list("2", { server: "nope" }),
-        read("3", { server: "docs", uri: "a://none" }),
-        read("4", { server: "docs" }),
-        read("5", { server: "docs", uri: "a://2" }),
-      ],
-    });
+    const { say } = converse(hub, [
+      list("1", { server: "gone" }),
+      list("2", { server: "nope" }),
+      read("3", { server: "docs", uri: "a://none" }),
+      read("4", { server: "docs" }),
+      read("5", { server: "docs", uri: "a://2" }),
+    ]);
     const answers = answersOf((await say("go")).messages);
     expect(Object.values(answers).map(({ text }) => text)).toEqual(
       [
@@ -549,7 +545,7 @@ describe("the resource tools", () => {
       { name: "mcp_resources_read", args: { server: "docs", uri: "a://1" }, id: "b" },
       { name: "mcp_resources_list", args: { server: "docs" }, id: "c" },
     );
-    const { say, answer } = talk(hub, { answers: [both] });
+    const { say, answer } = converse(hub, [both]);
     const { asked } = await say("go");
     expect(asked?.actionRequests.map(({ operation, callId, target }) => [operation, callId, target])).toEqual([
       ["call", "a", "look"],
@@ -557,7 +553,7 @@ describe("the resource tools", () => {
       ["list", "c", ""],
     ]);
     expect(http.stats.reads).toEqual({});
-    const answers = answersOf((await answer({ type: "reject" }, { type: "approve" }, { type: "reject" })).messages);
+    const answers = answersOf((await answer([{ type: "reject" }, { type: "approve" }, { type: "reject" }])).messages);
     expect(answers["a"]!.status).toBe("error");
     expect(answers["b"]!.text).toContain("\none\n");
     expect(answers["c"]!.text).toContain("A person rejected this call");
@@ -604,18 +600,18 @@ describe("the resource tools", () => {
     const http = await serve({ resources: { "a://1": { text: "one" }, "a://2": { text: "two" } } });
     const policy = { deny: ["mcp:read:docs:a://1"], ask: ["mcp:read:docs:a://2"] };
     const calls = [read("1", { server: "docs", uri: "a://1" }), read("2", { server: "docs", uri: "a://2" })];
-    const { say } = talk(hubOf({ docs: { url: http.url } }, { policy }), { checkpointer: false, answers: calls });
+    const { say } = converse(hubOf({ docs: { url: http.url } }, { policy }), calls, { checkpointer: false });
     const answers = answersOf((await say("go")).messages);
     expect(answers["1"]!.text).toBe("The policy does not allow this resource.");
     expect(answers["2"]!.text).toContain("was not run");
     expect(http.stats.reads).toEqual({});
-    const hidden = talk(hubOf({ docs: { url: http.url } }, { policy: { deny: ["mcp:list:docs"] } }));
+    const hidden = converse(hubOf({ docs: { url: http.url } }, { policy: { deny: ["mcp:list:docs"] } }));
     expect((await hidden.say("hello")).calls[0]!.tools).not.toContain("mcp_resources_list");
   });
 
   it("show images where the model sees them", async () => {
     const http = await serve({ resources: { "a://1": { mimeType: "image/png", blob: PNG } } });
-    const { say } = talk(hubOf({ docs: { url: http.url } }), { answers: [read("1", { server: "docs", uri: "a://1" })] });
+    const { say } = converse(hubOf({ docs: { url: http.url } }), [read("1", { server: "docs", uri: "a://1" })]);
     const { calls } = await say("go");
     expect(calls[1]!.messages.at(-1)!.content).toMatchObject([{ type: "text" }, { type: "image_url" }]);
   });

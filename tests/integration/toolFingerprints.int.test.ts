@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import type { McpHubOptions, ToolChange, ToolFingerprintOptions } from "../../src/core.js";
 import { createMcpTestHub, type RecordedTool } from "../../src/testing.js";
 import { calling } from "../support/agents.js";
-import { FACES } from "../support/faces.js";
+import { converse, FACES } from "../support/conversation.js";
 import { serving } from "../support/serving.js";
 
 const BEFORE: RecordedTool = {
@@ -80,21 +80,21 @@ it("with a store a change is noticed in another process, once", async () => {
 });
 
 describe('onChange "ask"', () => {
-  it.each(Object.entries(FACES))("asks about each call until one is approved: %s", async (_name, makeFace) => {
+  it.each(FACES)("asks about each call until one is approved: %s", async (face) => {
     const { hub, test, calls } = mail(BEFORE, { onChange: "ask" });
     await hub.connect();
     const call = (id: string) => calling({ id, name: "mcp__mail__send_mail", args: { to: "ada" } });
-    const { say } = makeFace(hub, [call("1"), "sent", call("2"), "no", call("3"), "yes", call("4"), "done"]);
-    expect((await say("a", () => [])).asked).toBeUndefined();
+    const { say } = converse(hub, [call("1"), "sent", call("2"), "no", call("3"), "yes", call("4"), "done"], { face });
+    expect((await say("a", { decide: () => [] })).asked).toBeUndefined();
     await test.offer("mail", recordingOf(AFTER));
-    const refused = await say("b", () => [{ type: "reject" }]);
+    const refused = await say("b", { decide: () => [{ type: "reject" }] });
     expect(refused.asked!.actionRequests[0]!.reason).toContain("not what they were when it was seen first");
     // What a person reads beside the buttons is not the server's.
     expect(JSON.stringify(refused.asked)).not.toContain("evil");
     expect(hub.toolChanges()).toMatchObject([{ toolName: "send_mail", fields: CHANGE.fields }]);
-    expect((await say("c", () => [{ type: "approve" }])).answers["3"]!.text).toContain("sent");
+    expect((await say("c", { decide: () => [{ type: "approve" }] })).answers["3"]!.text).toContain("sent");
     expect(hub.toolChanges()).toEqual([]);
-    expect((await say("d", () => [])).asked).toBeUndefined();
+    expect((await say("d", { decide: () => [] })).asked).toBeUndefined();
     expect(calls.filter(({ kind }) => kind === "tool")).toHaveLength(3);
   });
 

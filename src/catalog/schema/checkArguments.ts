@@ -19,11 +19,35 @@ export function checkArguments(schema: JsonSchema, value: unknown, hash: string)
   const validator = validatorFor(schema, hash);
   if (validator === undefined) return [];
   try {
+    steps = 0;
     const result = validator.validate(value);
     return result.valid ? [] : problemsOf(result.errors);
   } catch {
+    // Too many steps, or a schema that the validator cannot follow: the server decides.
     return [];
   }
+}
+
+/** Schema objects that one check may look at: references can double them with every level. */
+export const MAX_CHECK_STEPS = 50_000;
+let steps = 0;
+
+/** The number of schema objects that the last check looked at. */
+export function lastCheckSteps(): number {
+  return steps;
+}
+
+/** Counts each look of the validator at a schema object. */
+function counted(schema: Record<string, unknown>): Record<string, unknown> {
+  const { type } = schema;
+  return Object.defineProperty(schema, "type", {
+    enumerable: type !== undefined,
+    get: () => {
+      steps += 1;
+      if (steps > MAX_CHECK_STEPS) throw new Error("too many steps");
+      return type;
+    },
+  });
 }
 
 function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
@@ -62,7 +86,8 @@ export function lenientSchema(root: JsonSchema): unknown {
           copy["$ref"] = `#/$defs/${names.get(reference)!}`;
         }
       }
-      return relax(copy);
+      const lenient = relax(copy);
+      return isRecord(lenient) ? counted(lenient) : lenient;
     });
   const whole = relaxed(root);
   const definitions: Record<string, unknown> = {};

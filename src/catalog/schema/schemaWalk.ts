@@ -81,12 +81,12 @@ function decodePart(part: string): string {
   return decoded.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Follows `$ref` to a schema without one, a cycle or a dead end. */
+/** Follows `$ref` to a schema without one; a cycle, a dead end and a chain of more than 64 end it. */
 export function dereference(root: JsonSchema, schema: unknown): unknown {
   if (!isRecord(schema) || schema["$ref"] === undefined) return schema;
   const seen = new Set<unknown>();
   let current: unknown = schema;
-  while (isRecord(current) && typeof current["$ref"] === "string" && !seen.has(current)) {
+  while (isRecord(current) && typeof current["$ref"] === "string" && !seen.has(current) && seen.size < MAX_SCHEMA_DEPTH) {
     seen.add(current);
     current = resolvePointer(root, current["$ref"]);
   }

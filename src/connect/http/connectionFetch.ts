@@ -1,5 +1,6 @@
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 
+import { UNREAD } from "../failures.js";
 import { backoffMs } from "../backoff.js";
 import { linkSignal, sleep } from "../../text/abort.js";
 
@@ -13,12 +14,16 @@ export interface FetchEvents {
   readonly onStreamGivenUp: () => void;
   /** An interrupted stream cannot be resumed: its answers will never come. */
   readonly onResumeRefused: () => void;
+  /** The server has sent more requests than can be answered at the same time. */
+  readonly onFlood: () => void;
 }
 
 /** A standing stream is given up after this many connects without an event. */
 const MAX_BARREN_OPENS = 5;
 /** Shortest pause between two connects of a standing stream. */
 const MIN_PAUSE_MS = 100;
+/** Answers to requests of the server that are sent at the same time. */
+const MAX_ANSWERS = 32;
 const EVENT_STREAM = "text/event-stream";
 
 /**
@@ -30,6 +35,7 @@ const EVENT_STREAM = "text/event-stream";
  */
 export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetch): FetchLike {
   let barrenOpens = 0;
+  let answers = 0;
   let openedAtMs = 0;
   return async (url, init = {}) => {
     const isStanding = (init.method ?? "GET") === "GET" && new Headers(init.headers).get("accept") === EVENT_STREAM;
@@ -45,6 +51,12 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
       openedAtMs = Date.now();
       barrenOpens += 1;
     }
+    const isAnswer = init.method === "POST" && isAnswerIn(init.body);
+    if (isAnswer && answers >= MAX_ANSWERS) {
+      events.onFlood();
+      throw new Error(UNREAD);
+    }
+    if (isAnswer) answers += 1;
     const linked = init.signal === undefined || init.signal === null ? undefined : linkSignal(init.signal);
     let response: Response;
     try {
@@ -52,6 +64,8 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
     } catch (error) {
       linked?.unlink();
       throw error;
+    } finally {
+      if (isAnswer) answers -= 1;
     }
     if (isStanding && !response.ok) events.onResumeRefused();
     const isStream = response.headers.get("content-type")?.toLowerCase().startsWith(EVENT_STREAM) === true;
@@ -77,6 +91,11 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
 
 function notOffered(): Response {
   return new Response(null, { status: 405, statusText: "No event stream" });
+}
+
+/** True for the answer to a request of the server: the SDK writes `result` or `error` first. */
+function isAnswerIn(body: unknown): boolean {
+  return typeof body === "string" && /^\{"(?:result|error|jsonrpc":"2\.0","id":[^,]+,"(?:result|error))"/.test(body);
 }
 
 function requestIdOf(body: unknown): string | number | undefined {

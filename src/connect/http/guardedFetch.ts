@@ -15,10 +15,11 @@ export interface GuardedFetchParts {
   readonly configured: URL;
   /** Configured headers; they are sent to the server alone, not to OAuth servers. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly maxMessageBytes: number;
 }
 
 /** A `fetch` that checks every URL and bounds bodies. Follows at most 5 redirects that keep the method and the origin. */
-export async function guardedFetch({ guard, configured, headers: own }: GuardedFetchParts): Promise<FetchLike> {
+export async function guardedFetch({ guard, configured, headers: own, maxMessageBytes }: GuardedFetchParts): Promise<FetchLike> {
   const send = guard === undefined ? fetch : await checkedFetch(guard);
   return async (input, init = {}) => {
     let url = new URL(input);
@@ -28,7 +29,8 @@ export async function guardedFetch({ guard, configured, headers: own }: GuardedF
       if (guard !== undefined) await checked(guard, url, init.signal);
       const response = await send(url.href, request);
       const location = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
-      if (location === null || init.redirect === "manual" || guard === undefined) return withLimitedBody(response);
+      if (location === null || init.redirect === "manual" || guard === undefined)
+        return withLimitedBody(response, maxMessageBytes);
       await response.body?.cancel();
       const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
       const isGet = (init.method ?? "GET").toUpperCase() === "GET";

@@ -1,22 +1,22 @@
-import { MAX_BODY_BYTES, tooLarge } from "../failures.js";
+import { MessageBudget } from "../messageBudget.js";
 
 const EVENT_ENDS = ["\n\n", "\r\r", "\r\n\r\n"].map((end) => Buffer.from(end));
 const LONGEST_END = 4;
 
-/** A response whose body fails once one message exceeds `maxBytes`; in an event stream each event counts alone. */
-export function withLimitedBody(response: Response, maxBytes = MAX_BODY_BYTES): Response {
+/** A response whose body fails once one message is too large; in an event stream each event counts alone. */
+export function withLimitedBody(response: Response, maxBytes: number): Response {
   if (response.body === null) return response;
   const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
-  let bytes = 0;
+  const budget = new MessageBudget(maxBytes);
   let before = Buffer.alloc(0);
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
       const text = isStream ? Buffer.concat([before, chunk]) : before;
       const end = lastEventEnd(text) - before.length;
-      bytes = end < 0 ? bytes + chunk.byteLength : chunk.byteLength - end;
+      if (end >= 0) budget.reset();
       before = text.subarray(1 - LONGEST_END);
-      if (bytes > maxBytes) controller.error(new Error(tooLarge(maxBytes)));
-      else controller.enqueue(chunk);
+      budget.take(end < 0 ? chunk : chunk.subarray(end));
+      controller.enqueue(chunk);
     },
   });
   const { status, statusText, headers } = response;

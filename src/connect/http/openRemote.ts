@@ -6,7 +6,7 @@ import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 import type { UrlGuardSettings } from "../../config/securityOptions.js";
 import { checkUrl, type TransportSettings } from "../../config/transport.js";
 import { McpAuthRequiredError, McpConnectionError } from "../../errors.js";
-import { httpStatusOf, UNANSWERED } from "../failures.js";
+import { httpStatusOf, UNANSWERED, UNREAD } from "../failures.js";
 import { openClient, type Wire } from "../open/openClient.js";
 import type { Peer, PeerEvents } from "../peer.js";
 import { keeperOf, type Secrets } from "../secrets.js";
@@ -26,15 +26,16 @@ interface RemoteParts {
   readonly secrets: Secrets;
   readonly signal: AbortSignal;
   readonly events: PeerEvents;
+  readonly maxMessageBytes: number;
 }
 
 /** Opens a remote server over streamable HTTP, then SSE where that is allowed. @throws {McpMiddlewareError} with the reason. */
 export async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings | undefined): Promise<Peer> {
-  const { serverName, remote } = parts;
+  const { serverName, remote, maxMessageBytes } = parts;
   const url = checkUrl(serverName, remote.url);
   const guard = urlGuard === undefined ? undefined : new UrlGuard(urlGuard, serverName, url);
   let refused: McpAuthRequiredError | undefined;
-  const base = await guardedFetch({ guard, configured: url, headers: remote.headers });
+  const base = await guardedFetch({ guard, configured: url, headers: remote.headers, maxMessageBytes });
   const guarded = fetchOf(parts, url, base, (error) => {
     refused = error;
   });
@@ -94,6 +95,9 @@ function httpWire(url: URL, { headers, authProvider }: Remote, guarded: FetchLik
   return {
     transport,
     isDeaf: () => faults.isDeaf,
+    isEnd: () => faults.isFlooded,
+    isBroken: () => faults.isFlooded,
+    endReason: () => (faults.isFlooded ? UNREAD : undefined),
     onAnswer: (requestId) => faults.answered(requestId),
     hasSession: () => transport.sessionId !== undefined,
     endSession: async () => {

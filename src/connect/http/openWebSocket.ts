@@ -13,6 +13,7 @@ export async function openWebSocket(
   serverName: string,
   { url: written, headers }: Extract<TransportSettings, { kind: "websocket" }>,
   urlGuard: UrlGuardSettings | undefined,
+  maxMessageBytes: number,
   secrets: Secrets,
   signal: AbortSignal,
   events: PeerEvents,
@@ -20,7 +21,12 @@ export async function openWebSocket(
   const url = checkUrl(serverName, written, true);
   const guard = urlGuard === undefined ? undefined : new UrlGuard(urlGuard, serverName, url);
   await checkFirst(guard, url, signal);
-  const transport = new WebSocketTransport(url, headers, guard === undefined ? undefined : guardedLookup(guard, url.protocol));
+  const transport = new WebSocketTransport(
+    url,
+    headers,
+    maxMessageBytes,
+    guard === undefined ? undefined : guardedLookup(guard, url.protocol),
+  );
   const wire = { transport, closesAtEnd: true, endReason: () => transport.endReason };
   return openClient(serverName, wire, secrets, signal, events);
 }

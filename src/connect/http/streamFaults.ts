@@ -6,6 +6,8 @@ const PARSE_MS = 20;
 export class StreamFaults implements FetchEvents {
   /** True once notifications no longer arrive. */
   isDeaf = false;
+  /** True once the server has sent more requests than can be answered. */
+  isFlooded = false;
   /** Called for a request that will never be answered. */
   onUnanswered: (requestId: string | number) => void = () => undefined;
   readonly #open = new Set<string | number>();
@@ -41,5 +43,9 @@ export class StreamFaults implements FetchEvents {
 
   onStreamGivenUp(): void {
     this.isDeaf = true;
+  }
+
+  onFlood(): void {
+    this.isFlooded = true;
   }
 }

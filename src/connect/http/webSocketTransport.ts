@@ -4,10 +4,13 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { WebSocket } from "ws";
 
-import { MAX_MESSAGE_BYTES, TOO_LARGE } from "../failures.js";
+import { UNREAD } from "../failures.js";
+import { MessageBudget, tooLarge } from "../messageBudget.js";
 
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;
+/* Bytes of answers that a server may leave unread. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
 
 /** Speaks MCP over a WebSocket. The SDK's transport needs a global `WebSocket`, which Node 20 lacks, and sends no headers. */
 export class WebSocketTransport implements Transport {
@@ -17,13 +20,15 @@ export class WebSocketTransport implements Transport {
 
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #maxMessageBytes: number;
   readonly #lookup: LookupFunction | undefined;
   #socket: WebSocket | undefined;
   #endReason: string | undefined;
 
-  constructor(url: URL, headers: Readonly<Record<string, string>>, lookup?: LookupFunction) {
+  constructor(url: URL, headers: Readonly<Record<string, string>>, maxMessageBytes: number, lookup?: LookupFunction) {
     this.#url = url;
     this.#headers = headers;
+    this.#maxMessageBytes = maxMessageBytes;
     this.#lookup = lookup;
   }
 
@@ -34,7 +39,7 @@ export class WebSocketTransport implements Transport {
   async start(): Promise<void> {
     const socket = new WebSocket(this.#url, SUBPROTOCOL, {
       headers: { ...this.#headers },
-      maxPayload: MAX_MESSAGE_BYTES,
+      maxPayload: this.#maxMessageBytes,
       ...(this.#lookup === undefined ? {} : { lookup: this.#lookup }),
     });
     this.#socket = socket;
@@ -47,7 +52,9 @@ export class WebSocketTransport implements Transport {
     await new Promise<void>((resolve, reject) => {
       socket.once("open", resolve);
       socket.on("error", (error) => {
-        this.#endReason ??= isTooLarge(error) ? TOO_LARGE : error.message;
+        this.#endReason ??= isTooLarge(error)
+          ? tooLarge(`${this.#maxMessageBytes} bytes (limits.maxMessageBytes)`)
+          : error.message;
         this.onerror?.(error);
         reject(error);
       });
@@ -57,6 +64,11 @@ export class WebSocketTransport implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     const socket = this.#socket;
     if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(new Error("The WebSocket is not open"));
+    if (!("method" in message) && socket.bufferedAmount > MAX_UNREAD_BYTES) {
+      this.#endReason ??= UNREAD;
+      socket.terminate();
+      return Promise.reject(new Error(UNREAD));
+    }
     return new Promise((resolve, reject) => {
       socket.send(JSON.stringify(message), (error) => (error == null ? resolve() : reject(error)));
     });
@@ -75,8 +87,9 @@ export class WebSocketTransport implements Transport {
 
   #receive(data: WebSocket.RawData): void {
     try {
-      const text = Array.isArray(data) ? Buffer.concat(data).toString() : Buffer.from(data as Buffer).toString();
-      this.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(text)));
+      const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
+      new MessageBudget(this.#maxMessageBytes).take(bytes);
+      this.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(bytes.toString())));
     } catch (error) {
       this.onerror?.(error as Error);
     }

@@ -1,4 +1,4 @@
-import { MAX_MESSAGE_BYTES, rpcCodeOf } from "../failures.js";
+import { rpcCodeOf } from "../failures.js";
 import type { RawResult } from "../peer.js";
 
 /** The MCP lists: method by result key. */
@@ -56,6 +56,6 @@ function charsOf(page: unknown): number {
   try {
     return JSON.stringify(page)?.length ?? 0;
   } catch {
-    return MAX_MESSAGE_BYTES;
+    return MAX_LIST_CHARS;
   }
 }

@@ -11,6 +11,7 @@ export interface WatchedList {
 const DEBOUNCE_MS = 16;
 /** Longest pause between listings of a server that announces changes without end. */
 const MAX_PAUSE_MS = 5_000;
+const MAX_COST_PAUSE_MS = 60_000;
 const QUIET_MS = 1_000;
 /** A server may announce a change before its list shows it: listed once more after this time. */
 const SECOND_LOOK_MS = 500;
@@ -26,6 +27,8 @@ export class ListWatch {
   #timer: NodeJS.Timeout | undefined;
   #isStale = false;
   #pauseMs = DEBOUNCE_MS;
+  /** Milliseconds that the last listing took. */
+  #costMs = 0;
   #failures = 0;
 
   constructor(list: WatchedList) {
@@ -55,7 +58,9 @@ export class ListWatch {
   announced(): void {
     if (this.#timer !== undefined) return;
     const isQuiet = Date.now() - this.#listedAtMs > QUIET_MS + this.#pauseMs;
-    this.#pauseMs = isQuiet ? DEBOUNCE_MS : Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
+    // A listing that costs much is made rarely: it must not take more than a tenth of the time.
+    const costMs = Math.min(MAX_COST_PAUSE_MS, this.#costMs * 10);
+    this.#pauseMs = isQuiet ? DEBOUNCE_MS : Math.max(costMs, Math.min(MAX_PAUSE_MS, this.#pauseMs * 2));
     this.#later(this.#pauseMs, true);
   }
 
@@ -106,7 +111,9 @@ export class ListWatch {
     let isChanged = false;
     do {
       this.#isStale = false;
+      const startedAtMs = Date.now();
       isChanged = (await this.#list.list()) || isChanged;
+      this.#costMs = Date.now() - startedAtMs;
       this.listed();
     } while (this.#isStale);
     return isChanged;

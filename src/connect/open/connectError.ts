@@ -5,6 +5,7 @@ import type { Peer } from "../peer.js";
 import type { Wire } from "./openClient.js";
 
 const MAX_REASON_CHARS = 500;
+const MAX_TEXT_CHARS = 20_000;
 
 /** The error of a failed connect, for the developer: HTTP status, exit code, last lines of stderr. */
 export function connectError(serverName: string, error: unknown, wire: Wire, peer: Peer): McpMiddlewareError {
@@ -42,9 +43,15 @@ function describeCause(error: unknown, mask: (text: string) => string): string {
   const code = httpStatusOf(error);
   const status = code === undefined ? "" : `HTTP ${code}: `;
   const reason = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
-  const text = messageOf(error).replace(/\s*<(?:!doctype|html)[\s\S]*/i, " an HTML page; check the path of the URL");
+  const text = withoutPage(cutAt(messageOf(error), MAX_TEXT_CHARS));
   // Masked before it is cut: a cut secret would not be recognised.
   return cutAt(mask(status + text + reason), MAX_REASON_CHARS).trim();
+}
+
+/** Puts a word in place of an HTML page, which web servers answer with at a wrong path. */
+function withoutPage(text: string): string {
+  const start = text.search(/<(?:!doctype|html)/i);
+  return start < 0 ? text : `${text.slice(0, start).trimEnd()} an HTML page; check the path of the URL`;
 }
 
 function cutAt(text: string, maxChars: number): string {

@@ -19,7 +19,7 @@ import { openClient } from "./openClient.js";
  */
 export function openManaged(
   settings: ServerSettings,
-  { secretResolver, urlGuard }: HubSettings,
+  { secretResolver, urlGuard, budgets: { maxMessageBytes } }: HubSettings,
   consents?: McpConsents,
 ): OpenPeer {
   const { serverName } = settings;
@@ -41,14 +41,14 @@ export function openManaged(
       // The program may have changed since it was approved.
       await consents?.verify({ serverName, parameters: expanded, secrets: filled });
       const { stdioWire } = await import("../stdio/stdioTransport.js");
-      return openClient(serverName, stdioWire(expanded), secrets, signal, events);
+      return openClient(serverName, stdioWire(expanded, maxMessageBytes), secrets, signal, events);
     }
     if (expanded.kind === "websocket") {
       const { openWebSocket } = await import("../http/openWebSocket.js");
-      return openWebSocket(serverName, expanded, urlGuard, secrets, signal, events);
+      return openWebSocket(serverName, expanded, urlGuard, maxMessageBytes, secrets, signal, events);
     }
     const { openRemote } = await import("../http/openRemote.js");
-    return openRemote({ serverName, remote: expanded, secrets, signal, events }, urlGuard);
+    return openRemote({ serverName, remote: expanded, secrets, signal, events, maxMessageBytes }, urlGuard);
   };
 }
 

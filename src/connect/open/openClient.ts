@@ -134,6 +134,6 @@ function lastLines(text: string): string {
   const lines = text
     .trim()
     .split("\n")
-    .filter((line) => line.trim() !== "" && !STACK_FRAME.test(line));
+    .filter((line) => line.trim() !== "" && !(line.length < 500 && STACK_FRAME.test(line)));
   return lines.slice(-MAX_STDERR_LINES).join("\n");
 }

@@ -1,15 +1,17 @@
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 
-import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
+import { deserializeMessage, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 
 import type { TransportSettings } from "../../config/transport.js";
-import { TOO_LARGE } from "../failures.js";
+import { messageOf } from "../../errors.js";
+import { UNREAD } from "../failures.js";
 import type { Wire } from "../open/openClient.js";
 import { childEnvironment } from "./environment.js";
+import { LineSplitter } from "./lineSplitter.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
 
 /** How a stdio server is started, with its variables filled in. */
@@ -19,6 +21,8 @@ export type StdioParameters = Omit<Extract<TransportSettings, { kind: "stdio" }>
 const MAX_STDERR_CHARS = 16_000;
 /* Milliseconds from the child's exit until its pipes are destroyed. */
 const DRAIN_MS = 200;
+/* Bytes of answers that a server may leave unread. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
 
 /**
  * Speaks MCP with a child process over stdin and stdout. Unlike the SDK's transport: `close()` ends the child's whole process
@@ -31,7 +35,8 @@ export class StdioTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
 
   readonly #parameters: StdioParameters;
-  readonly #buffer = new ReadBuffer();
+  readonly #lines: LineSplitter;
+  #drained: Promise<void> | undefined;
   #child: ChildProcess | undefined;
   #stderr = "";
   #endReason: string | undefined;
@@ -40,8 +45,9 @@ export class StdioTransport implements Transport {
   #hasExited = false;
   #strayLines = 0;
 
-  constructor(parameters: StdioParameters) {
+  constructor(parameters: StdioParameters, maxMessageBytes: number) {
     this.#parameters = parameters;
+    this.#lines = new LineSplitter(maxMessageBytes);
   }
 
   /** The last 16,000 characters of stderr. May hold secrets. */
@@ -128,13 +134,20 @@ export class StdioTransport implements Transport {
     }
     // The stream's "error" event reports a failed write; only a full pipe is waited for.
     if (stdin.write(serializeMessage(message))) return Promise.resolve();
-    return new Promise((resolve) => {
+    if (!("method" in message) && stdin.writableLength > MAX_UNREAD_BYTES) {
+      this.#endReason ??= UNREAD;
+      void this.close();
+    }
+    // One waiter for all writes.
+    this.#drained ??= new Promise<void>((resolve) => {
       const onFree = (): void => {
         stdin.off("drain", onFree).off("close", onFree);
+        this.#drained = undefined;
         resolve();
       };
       stdin.once("drain", onFree).once("close", onFree);
     });
+    return this.#drained;
   }
 
   close(): Promise<void> {
@@ -149,25 +162,23 @@ export class StdioTransport implements Transport {
     await endGroup(child);
     forgetGroup(child.pid);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
-    this.#buffer.clear();
   }
 
   #receive(chunk: Buffer): void {
+    let lines: string[];
     try {
-      this.#buffer.append(chunk);
+      lines = this.#lines.push(chunk);
     } catch (error) {
-      this.#endReason ??= TOO_LARGE;
+      this.#endReason ??= messageOf(error);
       this.onerror?.(error as Error);
       void this.close();
       return;
     }
-    for (;;) {
+    for (const line of lines) {
       try {
-        const message = this.#buffer.readMessage();
-        if (message === null) return;
-        this.onmessage?.(message);
+        this.onmessage?.(deserializeMessage(line));
       } catch (error) {
-        // No MCP message, such as a stray print; the next line may be one.
+        // A line that is no MCP message, such as a stray print; the next one may be a message.
         this.#strayLines += 1;
         this.onerror?.(error as Error);
       }
@@ -181,8 +192,8 @@ export class StdioTransport implements Transport {
 }
 
 /** A transport for a program, with what it knows of its end. */
-export function stdioWire(parameters: StdioParameters): Wire {
-  const transport = new StdioTransport(parameters);
+export function stdioWire(parameters: StdioParameters, maxMessageBytes: number): Wire {
+  const transport = new StdioTransport(parameters, maxMessageBytes);
   return {
     transport,
     closesAtEnd: true,

@@ -33,7 +33,7 @@ describe("the request", () => {
     expect(actionRequests[0]).toEqual({
       name: "mcp__s__a",
       args: { name: "a" },
-      description: 'Tool "a" of MCP server "s" (destructive): rule says ask.',
+      description: 'MCP server "s": tool "a" (destructive). Reason: rule says ask.',
       callId: "10",
       operation: "call",
       serverName: "s",

@@ -1,0 +1,55 @@
+/** JSON values of one message: reading more would take memory and time out of all proportion to its bytes. */
+const MAX_JSON_VALUES = 1_000_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/* `,` `[` `{`: each begins a value or an element. */
+const BEGINS: ReadonlySet<number> = new Set([0x2c, 0x5b, 0x7b]);
+
+/** Says that a message exceeded a limit. */
+export function tooLarge(limit: string): string {
+  return `it sent a message larger than ${limit}`;
+}
+
+/** True for a text that says {@link tooLarge}. */
+export function saysTooLarge(text: string): boolean {
+  return text.includes("it sent a message larger than");
+}
+
+/** Counts bytes and JSON values of one message while it arrives, before anything is parsed. Linear. */
+export class MessageBudget {
+  readonly #maxBytes: number;
+  #bytes = 0;
+  #values = 0;
+  #isInString = false;
+  #isEscaped = false;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Counts a part of the message. @throws when it is too large. */
+  take(part: Uint8Array): void {
+    this.#bytes += part.byteLength;
+    if (this.#bytes > this.#maxBytes) {
+      throw new Error(tooLarge(`${Number((this.#maxBytes / 2 ** 20).toPrecision(3))} MB (limits.maxMessageBytes)`));
+    }
+    for (const byte of part) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.#isInString) {
+        if (byte === BACKSLASH) this.#isEscaped = true;
+        else if (byte === QUOTE) this.#isInString = false;
+      } else if (byte === QUOTE) this.#isInString = true;
+      else if (BEGINS.has(byte)) this.#values += 1;
+    }
+    if (this.#values > MAX_JSON_VALUES) throw new Error(tooLarge(`${MAX_JSON_VALUES} JSON values`));
+  }
+
+  /** Begins the next message. */
+  reset(): void {
+    this.#bytes = 0;
+    this.#values = 0;
+    this.#isInString = false;
+    this.#isEscaped = false;
+  }
+}
