@@ -87,10 +87,15 @@ const speed = SIZES.map((size) => {
 function updateTime(catalog: readonly CatalogTool[]): number {
   const index = new SearchIndex();
   const add = ({ server, name, description }: CatalogTool, more: string): void =>
-    index.add(
-      keyOf({ server, name }),
-      { name, server, summary: description + more, description: "", background: "", argumentNames: "", argumentDescriptions: "" },
-    );
+    index.add(keyOf({ server, name }), {
+      name,
+      server,
+      summary: description + more,
+      description: "",
+      background: "",
+      argumentNames: "",
+      argumentDescriptions: "",
+    });
   for (const tool of catalog) add(tool, "");
   const from = performance.now();
   for (const tool of catalog.slice(0, 50)) add(tool, " changed");

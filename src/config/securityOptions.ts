@@ -153,6 +153,8 @@ export interface SecuritySettings {
   /** `undefined`: URLs are not checked. */
   readonly urlGuard: UrlGuardSettings | undefined;
   readonly toolFingerprints: { readonly store: KeptStore | string | undefined; readonly onChange: "note" | "ask" | "deny" };
+  /** `undefined`: nothing remembers which approvals were used. */
+  readonly approvalStore: KeptStore | string | undefined;
   /** `undefined`: programs start without approval. */
   readonly consent: ConsentSettings | undefined;
   readonly secretResolver: SecretResolver;

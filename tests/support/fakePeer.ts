@@ -11,8 +11,8 @@ export interface FakePeer extends Peer {
   readonly sent: PeerRequest[];
   /** How often it was closed. */
   readonly closes: () => number;
-  /** Ends the connection as a server does. */
-  readonly end: (reason?: string) => void;
+  /** Ends the connection as a server does, which tells of it or not. */
+  readonly end: (reason?: string, isTold?: boolean) => void;
 }
 
 export interface FakePeerOptions {
@@ -31,9 +31,9 @@ export function fakePeer(options: FakePeerOptions = {}, events?: PeerEvents): Fa
   const peer: FakePeer = {
     sent,
     closes: () => closes,
-    end: (reason = "it ended") => {
+    end: (reason = "it ended", isTold = true) => {
       endReason = reason;
-      events?.onEnd();
+      if (isTold) events?.onEnd();
     },
     client: {
       getServerCapabilities: () => capabilities,

@@ -7,7 +7,7 @@ import { Catalog } from "../../../src/catalog/catalog.js";
 import { readTool, type RawTool } from "../../../src/catalog/toolEntry.js";
 import { ToolFingerprints } from "../../../src/catalog/toolFingerprints.js";
 import type { McpHubOptions } from "../../../src/config/hubOptions.js";
-import type { PolicyOptions, PolicyRequest } from "../../../src/config/policyOptions.js";
+import type { PolicyFunction, PolicyOptions } from "../../../src/config/policyOptions.js";
 import { resolveHubOptions } from "../../../src/config/settings.js";
 import type { ServerRequest } from "../../../src/connect/requests.js";
 import { HubEvents, type McpEvents } from "../../../src/events.js";
@@ -36,7 +36,7 @@ interface GateOptions extends Omit<Partial<McpHubOptions>, "mcpServers"> {
 /** A gate to a server `s`, of which only the connection is a fake. */
 function gateOn({ server, tools = [put()], whileWaiting, answer = {}, onChange = "note", ...options }: GateOptions = {}) {
   const log: string[] = [];
-  const logged = (request: PolicyRequest): void =>
+  const logged: PolicyFunction = (request) =>
     void log.push(`policy ${JSON.stringify((request as { arguments?: unknown }).arguments)}`);
   const settings = resolveHubOptions({
     warnings: "silent",
@@ -190,7 +190,7 @@ describe("a call", () => {
 
   it("tells of the server's progress, by event and by onProgress", async () => {
     const onProgress = jest.fn();
-    const { call, events, sent } = gateOn({ onProgress: onProgress as never });
+    const { call, events, sent } = gateOn({ onProgress: onProgress });
     const told: unknown[] = [];
     events.on("progress", (event) => told.push(event));
     await call({ page: 1 }, { toolCallId: "1" });
@@ -221,8 +221,8 @@ describe("a tool that is not there", () => {
 describe("a call that a person has to approve", () => {
   it("is asked about, and decided again with the answer", async () => {
     const { call, log, logged, setPolicy } = gateOn();
-    setPolicy((request) => {
-      logged(request);
+    setPolicy((request, context) => {
+      logged(request, context);
       return "ask";
     });
     await call('{"page":1}', { ask: person({}, () => log.push("ask")) });
@@ -346,7 +346,7 @@ describe("beforeToolCall", () => {
   const stamping = ({ args }: { args: object }): object => ({ args: JSON.stringify({ ...args, page: 99 }) });
 
   it("changes the arguments, about which the policy decides again", async () => {
-    const { call, log } = gateOn({ beforeToolCall: stamping as never });
+    const { call, log } = gateOn({ beforeToolCall: stamping });
     await call({ page: 1 });
     expect(log).toEqual(['policy {"page":1}', 'policy {"page":99}', 'send {"page":99}']);
   });
@@ -355,7 +355,7 @@ describe("beforeToolCall", () => {
     for (const forbidden of [1, 99]) {
       const policy: PolicyOptions = ({ arguments: args }) =>
         (args as { page?: unknown } | undefined)?.page === forbidden ? "deny" : undefined;
-      const { call, sent } = gateOn({ policy, beforeToolCall: stamping as never });
+      const { call, sent } = gateOn({ policy, beforeToolCall: stamping });
       await expect(call({ page: 1 })).rejects.toMatchObject({ code: "POLICY_DENIED" });
       expect(sent).toEqual([]);
     }
@@ -367,13 +367,13 @@ describe("beforeToolCall", () => {
     ["stdio", { url: undefined, command: "x" }, ["CALLBACK_FAILED"]],
   ])("gives headers, with a warning where they have no effect: %s", async (_name, server, expected) => {
     const headers = { "x-user": "ann" };
-    const { call, sent, warnings } = gateOn({ server, beforeToolCall: (() => ({ headers })) as never });
+    const { call, sent, warnings } = gateOn({ server, beforeToolCall: () => ({ headers }) });
     await call();
     expect([sent[0]!.headers, warnings]).toEqual([headers, expected]);
   });
 
   it("without headers causes no warning", async () => {
-    const { call, warnings } = gateOn({ server: { url: undefined, command: "x" }, beforeToolCall: stamping as never });
+    const { call, warnings } = gateOn({ server: { url: undefined, command: "x" }, beforeToolCall: stamping });
     await call();
     expect(warnings).toEqual([]);
   });
@@ -421,7 +421,7 @@ describe("a result", () => {
   });
 
   it("is replaced by what afterToolCall returns", async () => {
-    const { call } = gateOn({ afterToolCall: (() => "mine") as never, answer: { content: [{ type: "text", text: "theirs" }] } });
+    const { call } = gateOn({ afterToolCall: () => "mine", answer: { content: [{ type: "text", text: "theirs" }] } });
     expect((await call()).content).toBe("mine");
   });
 });

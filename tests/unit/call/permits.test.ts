@@ -98,7 +98,7 @@ describe("a decision", () => {
     const { version } = permits;
     await change();
     expect(permits.decide(CALL, {}).kind).toBe(kind);
-    expect(permits.decide({ ...CALL, toolName: "other" } as Operation, {}).decidedBy).not.toBe("toolFingerprints");
+    expect(permits.decide({ ...CALL, toolName: "other" }, {}).decidedBy).not.toBe("toolFingerprints");
     expect(permits.version).not.toBe(version);
   });
 });
@@ -250,7 +250,14 @@ describe("the audit", () => {
     const caller = { context: { user: "ann" }, toolCallId: "1", origin: { threadId: "t", runId: "r" } };
     permits.audit(CALL, permits.decide(CALL, caller), caller);
     expect(told).toMatchObject([
-      { permission: "mcp:call:s:put", user: "ann", toolCallId: "1", threadId: "t", runId: "r", argumentsDigest: argumentsDigest(ARGS) },
+      {
+        permission: "mcp:call:s:put",
+        user: "ann",
+        toolCallId: "1",
+        threadId: "t",
+        runId: "r",
+        argumentsDigest: argumentsDigest(ARGS),
+      },
     ]);
     expect(told[0]).not.toHaveProperty("arguments");
   });

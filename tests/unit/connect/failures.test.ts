@@ -68,6 +68,7 @@ describe("our fetch", () => {
       onStreamEnd: (id, isResumable) => log.push(`end ${id} ${isResumable ? "resumable" : "for good"}`),
       onStreamGivenUp: () => log.push("given up"),
       onResumeRefused: () => undefined,
+      onFlood: () => undefined,
     };
     return { log, events };
   }

@@ -5,7 +5,7 @@ import { Breaker } from "../../../src/connect/breaker.js";
 import { Lifecycle, type LifecycleOptions } from "../../../src/connect/lifecycle.js";
 import type { OpenPeer, Peer } from "../../../src/connect/peer.js";
 import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpPolicyError } from "../../../src/errors.js";
-import { deferred, fakeOpen, fakePeer, settingsOf, type FakePeerOptions } from "../../support/fakePeer.js";
+import { deferred, fakeOpen, fakePeer, settingsOf, settled, type FakePeerOptions } from "../../support/fakePeer.js";
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -163,7 +163,7 @@ describe("a lost connection", () => {
 
   it("is noticed also when the server did not say that it ended", async () => {
     const { lifecycle, peer, peers } = await connected();
-    peer.endReason = () => "exit code 1";
+    peer.end("exit code 1", false);
     expect(lifecycle.current).toBeUndefined();
     await jest.advanceTimersByTimeAsync(0);
     expect(lifecycle.current).toBe(peers[1]);
@@ -194,7 +194,10 @@ describe("a lost connection", () => {
   it("stays lost without the setting, until someone reconnects it", async () => {
     const { lifecycle, peer, openedAt } = await connected({ settings: { reconnect: undefined } });
     peer.end("exit code 1");
-    await expect(lifecycle.peer()).rejects.toMatchObject({ code: "SESSION_LOST", message: expect.stringContaining("exit code 1") });
+    await expect(lifecycle.peer()).rejects.toMatchObject({
+      code: "SESSION_LOST",
+      message: expect.stringContaining("exit code 1"),
+    });
     await jest.advanceTimersByTimeAsync(600_000);
     await expect(lifecycle.peer()).rejects.toMatchObject({ code: "SESSION_LOST" });
     expect(openedAt).toHaveLength(1);
@@ -274,6 +277,7 @@ describe("closing", () => {
     const peer = fakePeer();
     const { lifecycle } = living({ open: () => late.promise });
     const waiting = expect(lifecycle.connect()).rejects.toMatchObject({ code: "CLOSED" });
+    await settled();
     const closing = lifecycle.close();
     late.resolve(peer);
     await closing;
@@ -298,6 +302,7 @@ describe("reconnect", () => {
   it("replaces a connect that hangs, and who waited gets the new connection", async () => {
     const { lifecycle, peers } = living({ connectLimit: pLimit(2), outcomes: [new Promise(() => undefined), "ok"] });
     const waiting = lifecycle.peer();
+    await settled();
     await lifecycle.reconnect();
     expect(await waiting).toBe(peers[0]);
     expect(peers).toHaveLength(1);
@@ -367,7 +372,7 @@ describe("a suspect connection", () => {
 });
 
 describe("a server that a person has to allow", () => {
-  const REQUIRED = new McpPolicyError("CONSENT_REQUIRED", "ask first", { serverName: "s" });
+  const REQUIRED = new McpPolicyError("CONSENT_REQUIRED", "ask first", { serverName: "s", reason: "ask first" });
 
   it("is not opened before, however long that takes", async () => {
     const consent = deferred();

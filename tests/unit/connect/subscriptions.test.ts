@@ -13,7 +13,7 @@ function watching(options: { readonly isOffered?: boolean; readonly isReliable?:
   };
   const client = { getServerCapabilities: () => ({ resources: { subscribe: options.isOffered ?? true } }) };
   const subscriptions = new Subscriptions({
-    current: { announces: () => options.isReliable ?? true, request, client: client as Peer["client"] },
+    current: { announces: () => options.isReliable ?? true, request, client: client as unknown as Peer["client"] },
     send: request,
   });
   return { subscriptions, sent };
