@@ -59,8 +59,8 @@ const asked = (await agent.invoke({ messages: "Put bread on the list." }, thread
 const { actionRequests } = asked.__interrupt__![0]!.value!;
 for (const { callId, toolName, class: toolClass, reason } of actionRequests)
   console.log(callId, toolName, toolClass, "-", reason);
-// → list write_file destructive - permission "cautious" of server "files" says ask (destructive)
-// → extra write_file destructive - permission "cautious" of server "files" says ask (destructive)
+// → list write_file destructive - tier "cautious" of server "files" says ask (destructive)
+// → extra write_file destructive - tier "cautious" of server "files" says ask (destructive)
 
 // %% 3. The answer
 // Approve, edit or reject each; with `callId` the order does not matter. An approval holds for exactly these arguments.

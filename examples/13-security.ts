@@ -23,7 +23,7 @@ console.log(failed.map(({ serverName, error }) => `${serverName}: ${error.code}`
 // → demo: CONSENT_REQUIRED, inside: URL_REFUSED
 const [waiting] = hub.consents.pending();
 console.log(waiting!.command, waiting!.args.join(" "), waiting!.env.join(" "));
-// → npx mcp-server-everything API_KEY
+// → npx mcp-server-everything API_KEY=nothing
 
 // %% 2. They approve it, for this folder and just as it is
 await hub.consents.approve("demo", { by: "ada" });

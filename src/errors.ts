@@ -7,6 +7,7 @@ export type McpErrorCode =
   | "CONNECT_TIMEOUT"
   | "REQUEST_TIMEOUT"
   | "SESSION_LOST"
+  | "MESSAGE_TOO_LARGE"
   | "BREAKER_OPEN"
   | "CLOSED"
   | "AUTH_REQUIRED"
@@ -62,7 +63,7 @@ export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config"
 /** Codes of {@link McpConnectionError}. */
 export type McpConnectionErrorCode = Extract<
   McpErrorCode,
-  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "BREAKER_OPEN" | "CLOSED"
+  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "MESSAGE_TOO_LARGE" | "BREAKER_OPEN" | "CLOSED"
 >;
 
 /** A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on without it. */

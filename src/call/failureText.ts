@@ -1,7 +1,6 @@
 import { ToolMessage } from "@langchain/core/messages";
 
 import { oneLine } from "../text/clean.js";
-import { saysTooLarge } from "../connect/messageBudget.js";
 import {
   McpAuthRequiredError,
   McpConnectionError,
@@ -41,13 +40,11 @@ export function errorTextForModel(error: unknown, boundName: string): string {
         return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":
         // Without toolName the connection was lost earlier, and this call was not sent.
-        if (saysTooLarge(error.message)) {
-          return `The answer of ${boundName} was too large and could not be taken; the connection was lost with it. Ask for less.`;
-        }
         if (error.toolName === undefined) return `${server} is not available now. Use other tools, or try again later.`;
         return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
+      case "MESSAGE_TOO_LARGE":
+        return `The answer of ${boundName} was too large and could not be taken. Ask for less.`;
       default:
-        if (saysTooLarge(error.message)) return `The answer of ${boundName} was too large and could not be taken. Ask for less.`;
         return `${server} is not available now. Use other tools, or try again later.`;
     }
   }
@@ -93,6 +90,8 @@ export function failureText(error: unknown, subject: string, otherwise: string):
   switch (error.code) {
     case "REQUEST_TIMEOUT":
       return `${server} did not answer in time.`;
+    case "MESSAGE_TOO_LARGE":
+      return `${server} answered with more than can be taken.`;
     case "BREAKER_OPEN": {
       const until = error.untilMs === undefined ? "now" : `until ${new Date(error.untilMs).toISOString()}`;
       return `${server} is unavailable ${until}.`;

@@ -2,7 +2,7 @@ import type { ServerSettings } from "../config/settings.js";
 import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
 import { cut } from "../text/clean.js";
 import type { State } from "./connectionState.js";
-import { classifyFailure, rpcCodeOf, timeoutKind } from "./failures.js";
+import { classifyFailure, reasonOf, rpcCodeOf, timeoutKind } from "./failures.js";
 import { maskValue } from "./maskValue.js";
 import type { Peer } from "./peer.js";
 import type { ServerRequest } from "./requests.js";
@@ -105,15 +105,15 @@ export function requestError(
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
       return new McpProtocolError("SERVER_ERROR", message, { ...details, ...more });
     }
+    case "too-large": {
+      const message = `${subjectOfSentence} on server "${serverName}" was not answered: ${reasonOf(cause, peer)}. Ask for less, or raise the limit.`;
+      return new McpConnectionError("MESSAGE_TOO_LARGE", message, details);
+    }
     case "session-lost":
     case "transport": {
-      const ended = peer?.endReason();
-      const text = `${subjectOfSentence} on server "${serverName}" was not answered: ${ended ?? messageOf(cause)}.`;
-      return new McpConnectionError(
-        ended === undefined ? "CONNECT_FAILED" : "SESSION_LOST",
-        cut(mask(text), MAX_TEXT_CHARS),
-        details,
-      );
+      const text = `${subjectOfSentence} on server "${serverName}" was not answered: ${reasonOf(cause, peer)}.`;
+      const code = peer?.endReason() === undefined ? "CONNECT_FAILED" : "SESSION_LOST";
+      return new McpConnectionError(code, cut(mask(text), MAX_TEXT_CHARS), details);
     }
   }
 }

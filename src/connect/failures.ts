@@ -1,6 +1,7 @@
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 
 import { McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
+import { saysTooLarge } from "./messageBudget.js";
 import type { Peer } from "./peer.js";
 
 export type Failure =
@@ -11,11 +12,19 @@ export type Failure =
   | "unauthorized"
   /** The server no longer knows the session, so the request did not run. */
   | "session-lost"
+  /** The answer exceeded a limit; the request has run. */
+  | "too-large"
   /** The connection broke; the request may have run. */
   | "transport";
 
-/** `data` of the error that replaces an answer lost with its stream. */
-export const UNANSWERED = "the connection ended before the answer";
+/** `data` of the error that replaces an answer which will not come. As an object of this class no server can send it. */
+export class Unanswered {
+  readonly reason: string;
+
+  constructor(reason = "the connection ended before the answer") {
+    this.reason = reason;
+  }
+}
 
 /** Why a connection ended whose server asks without reading the answers. */
 export const UNREAD = "it sends requests faster than it reads the answers";
@@ -38,9 +47,16 @@ export function classifyFailure(error: unknown, peer: Peer | undefined): Failure
   if (status !== undefined && status >= 400 && status < 500) return "answered";
   if (isRpcError(error)) {
     if (isOwnTimeout(error)) return "timeout";
-    return peer?.endReason() !== undefined || error.data === UNANSWERED ? "transport" : "answered";
-  }
-  return McpMiddlewareError.isInstance(error) ? "answered" : "transport";
+    if (peer?.endReason() === undefined && !(error.data instanceof Unanswered)) return "answered";
+  } else if (McpMiddlewareError.isInstance(error)) return "answered";
+  return saysTooLarge(reasonOf(error, peer)) ? "too-large" : "transport";
+}
+
+/** Why a request was not answered, for a failure `transport` or `too-large`. */
+export function reasonOf(error: unknown, peer: Peer | undefined): string {
+  const ended = peer?.endReason();
+  if (ended !== undefined) return ended;
+  return isRpcError(error) && error.data instanceof Unanswered ? error.data.reason : messageOf(error);
 }
 
 /** True when a request may be sent again: a lost session proves that it did not run; after a timeout it may still run. */

@@ -91,8 +91,11 @@ export class Lifecycle {
     for (let look = 0; look < MAX_LOOKS; look += 1) {
       const { state } = this;
       if (state.kind === "connected") return state.peer;
-      if (state.kind === "idle" || this.#isDue(state)) await this.connect();
-      else if (state.kind === "connecting") await state.done.catch(() => undefined);
+      if (state.kind === "idle" || this.#isDue(state)) {
+        await this.connect().catch((error: unknown) => {
+          if (this.#state.kind !== "connecting" && this.#state.kind !== "connected") throw error;
+        });
+      } else if (state.kind === "connecting") await state.done.catch(() => undefined);
       else if (state.kind === "reconnecting" && state.trying !== undefined) await state.trying.catch(() => undefined);
       else break;
     }

@@ -6,14 +6,22 @@ const BACKSLASH = 0x5c;
 /* `,` `[` `{`: each begins a value or an element. */
 const BEGINS: ReadonlySet<number> = new Set([0x2c, 0x5b, 0x7b]);
 
-/** Says that a message exceeded a limit. */
-export function tooLarge(limit: string): string {
-  return `it sent a message larger than ${limit}`;
+const TOO_LARGE = "it sent a message larger than";
+
+/** Says that a message has more bytes than `limits.maxMessageBytes`. */
+export function tooManyBytes(maxBytes: number): string {
+  return `${TOO_LARGE} ${Number((maxBytes / 2 ** 20).toPrecision(3))} MB (limits.maxMessageBytes)`;
 }
 
-/** True for a text that says {@link tooLarge}. */
+/** The part of a text of an error that says that a message was too large. */
+export function tooLargeIn(text: string): string | undefined {
+  const at = text.indexOf(TOO_LARGE);
+  return at < 0 ? undefined : text.slice(at);
+}
+
+/** True for the reason of an end, or the text of an error of a transport, that says that a message was too large. */
 export function saysTooLarge(text: string): boolean {
-  return text.includes("it sent a message larger than");
+  return text.startsWith(TOO_LARGE);
 }
 
 /** Counts bytes and JSON values of one message while it arrives, before anything is parsed. Linear. */
@@ -32,7 +40,7 @@ export class MessageBudget {
   take(part: Uint8Array): void {
     this.#bytes += part.byteLength;
     if (this.#bytes > this.#maxBytes) {
-      throw new Error(tooLarge(`${Number((this.#maxBytes / 2 ** 20).toPrecision(3))} MB (limits.maxMessageBytes)`));
+      throw new Error(tooManyBytes(this.#maxBytes));
     }
     for (const byte of part) {
       if (this.#isEscaped) this.#isEscaped = false;
@@ -42,7 +50,7 @@ export class MessageBudget {
       } else if (byte === QUOTE) this.#isInString = true;
       else if (BEGINS.has(byte)) this.#values += 1;
     }
-    if (this.#values > MAX_JSON_VALUES) throw new Error(tooLarge(`${MAX_JSON_VALUES} JSON values`));
+    if (this.#values > MAX_JSON_VALUES) throw new Error(`${TOO_LARGE} ${MAX_JSON_VALUES} JSON values`);
   }
 
   /** Begins the next message. */

@@ -138,6 +138,9 @@ export class Requests {
       case "session-lost":
         this.#lifecycle.lose(peer, SESSION_UNKNOWN, this.#answers(peer));
         break;
+      case "too-large":
+        if (peer.endReason() !== undefined) this.#lifecycle.lose(peer);
+        break;
       case "transport":
         if (peer.endReason() !== undefined) this.#lifecycle.lose(peer);
         else this.#lifecycle.check(peer, error);

@@ -87,7 +87,11 @@ describe.each([
 
   beforeEach(async () => {
     server = await make();
-    hub = new McpHub({ mcpServers: { s: server.entry, good: stdioFixture() }, ...QUICK, timeouts: { connectTimeoutMs: 5_000 } });
+    hub = new McpHub({
+      mcpServers: { s: server.entry, good: stdioFixture() },
+      ...QUICK,
+      timeouts: { ...QUICK.timeouts, connectTimeoutMs: 5_000 },
+    });
     events = [];
     hub.on("connection", (event) => event.serverName === "s" && events.push(event));
     await hub.connect(undefined, { onFailure: "throw" });
@@ -147,7 +151,7 @@ describe.each([
   });
 
   it("does not repeat a slow call that times out, and stays connected when a ping is answered", async () => {
-    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, timeouts: { toolTimeoutMs: 100 } });
+    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, timeouts: { ...QUICK.timeouts, toolTimeoutMs: 100 } });
     await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
     expect((await slow.callTool("s", "stats")).content).toContain('"slow":1');
     expect(slow.status()[0]!.state).toBe("connected");
@@ -289,7 +293,7 @@ describe("a server that goes silent", () => {
       const hub = new McpHub({
         mcpServers: { s: { url: fixture.url, reconnect: { enabled: false } } },
         ...QUICK,
-        timeouts: { toolTimeoutMs: 100 },
+        timeouts: { ...QUICK.timeouts, toolTimeoutMs: 100 },
       });
       await hub.connect();
       fixture.options["frozen"] = true;
@@ -321,7 +325,11 @@ describe("a server that goes silent", () => {
 describe("a standing stream", () => {
   it("that ends at once is opened a few times with growing waits, then no more, and the tools are listed by age", async () => {
     const fixture = await serveHttp({ standing: "close" });
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 50 } });
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.url } },
+      ...QUICK,
+      timeouts: { ...QUICK.timeouts, toolListTtlMs: 50 },
+    });
     await hub.connect();
     await until(() => fixture.stats.streams >= 3, "the third stream");
     expect(hub.status()[0]!.state).toBe("connected");
@@ -334,7 +342,11 @@ describe("a standing stream", () => {
 
   it("that is answered with plain text counts as none", async () => {
     const fixture = await serveHttp({ standing: "text" });
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, timeouts: { toolListTtlMs: 1 } });
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.url } },
+      ...QUICK,
+      timeouts: { ...QUICK.timeouts, toolListTtlMs: 1 },
+    });
     await hub.connect();
     expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
     expect(fixture.stats.streams).toBe(1);
@@ -369,7 +381,9 @@ describe("lists besides tools", () => {
   });
 });
 
-describe("large results", () => {
+const TOO_LARGE = { code: "MESSAGE_TOO_LARGE", message: expect.stringContaining("larger than 10 MB (limits.maxMessageBytes)") };
+
+describe("results larger than maxMessageBytes", () => {
   it.each<[string, () => Promise<Pick<Breakable, "entry" | "close">>]>([
     ["stdio", async () => ({ entry: stdioFixture({}, { restart: SOON }), close: async () => undefined })],
     [
@@ -379,10 +393,17 @@ describe("large results", () => {
         return { entry: { url: fixture.url, reconnect: SOON }, close: fixture.close };
       },
     ],
-  ])("of 11 MB over %s end the connection, which says why and is back", async (_name, make) => {
+    [
+      "SSE",
+      async () => {
+        const fixture = await serveHttp();
+        return { entry: { url: fixture.sseUrl, transport: "sse", reconnect: SOON }, close: fixture.close };
+      },
+    ],
+  ])("over %s end the connection, which says why and is back", async (_name, make) => {
     const { entry, close } = await make();
     const hub = new McpHub({ mcpServers: { s: entry }, ...QUICK });
-    await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toThrow(/larger than 10 MB/);
+    await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toMatchObject(TOO_LARGE);
     await until(
       async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
       "the restart",
@@ -391,9 +412,25 @@ describe("large results", () => {
     await close();
   });
 
-  it("of 11 MB over streamable HTTP arrive", async () => {
+  it.each([
+    ["an event stream", {}],
+    ["plain JSON", { json: true }],
+  ])("over streamable HTTP with %s end the call alone, and the server is not asked again", async (_name, options) => {
+    const fixture = await serveHttp(options);
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, idempotent: ["big"] } }, ...QUICK });
+    await hub.callTool("s", "echo", { text: "x" });
+    const calls = fixture.stats.calls;
+    await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toMatchObject(TOO_LARGE);
+    expect(fixture.stats.calls).toBe(calls + 1);
+    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+    await hub.close();
+    await fixture.close();
+  });
+
+  it("arrive when the limit is raised", async () => {
     const fixture = await serveHttp();
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
+    const limits = { maxMessageBytes: 20_000_000 };
+    const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, limits });
     expect((await hub.callTool("s", "big", { n: 11_000_000 })).artifact.truncated?.totalChars).toBeGreaterThan(11_000_000);
     await hub.close();
     await fixture.close();
@@ -407,7 +444,7 @@ describe("the breaker", () => {
       mcpServers: { s: { url: fixture.url, toolTimeoutMs: 50 } },
       ...QUICK,
       limits: { breakerFailures: 3 },
-      timeouts: { breakerOpenMs: 2_000 },
+      timeouts: { ...QUICK.timeouts, breakerOpenMs: 2_000 },
     });
     await hub.connect();
     for (let call = 0; call < 3; call += 1) {
@@ -591,7 +628,11 @@ describe("regressions", () => {
         ours.close = end;
         return ours;
       };
-      const hub = new McpHub({ mcpServers: { s: { createTransport } }, ...QUICK, timeouts: { closeTimeoutMs: 500 } });
+      const hub = new McpHub({
+        mcpServers: { s: { createTransport } },
+        ...QUICK,
+        timeouts: { ...QUICK.timeouts, closeTimeoutMs: 500 },
+      });
       await hub.connect(undefined, { onFailure: "throw" });
       const startedAt = performance.now();
       await hub.close();

@@ -386,10 +386,14 @@ describe("prompts, reads and lists", () => {
 
   it("go through the same gate", async () => {
     const prompts = (await hub.listPrompts("e")) as { name: string }[];
-    expect(prompts.map(({ name }) => name)).toEqual(expect.arrayContaining(["simple-prompt", "args-prompt", "resource-prompt"]));
+    const names = prompts.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["simple-prompt", "resource-prompt"]));
+    // A prompt that is denied does not exist.
+    expect(names).not.toContain("args-prompt");
     expect(await hub.getPrompt("e", "simple-prompt")).toMatchObject({ messages: [{ role: "user" }] });
     const resources = (await hub.listResources("e")) as { uri: string }[];
-    expect(resources.length).toBeGreaterThan(0);
+    // All that this server lists is denied.
+    expect(resources).toEqual([]);
     expect((await hub.listResourceTemplates("e")).length).toBeGreaterThan(0);
     expect(await hub.readResource("e", "demo://resource/dynamic/text/1")).toMatchObject({
       contents: [{ mimeType: "text/plain" }],

@@ -57,7 +57,9 @@ hub.on("nope", () => undefined);
 
 declare const error: unknown;
 if (McpConnectionError.isInstance(error)) {
-  const code: "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "BREAKER_OPEN" | "CLOSED" = error.code;
+  const code:
+    "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "MESSAGE_TOO_LARGE" | "BREAKER_OPEN" | "CLOSED" =
+    error.code;
   use(code);
 }
 

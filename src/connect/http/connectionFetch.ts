@@ -1,5 +1,6 @@
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 
+import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
 import { backoffMs } from "../backoff.js";
 import { linkSignal, sleep } from "../../text/abort.js";
@@ -8,8 +9,8 @@ import { linkSignal, sleep } from "../../text/abort.js";
 export interface FetchEvents {
   /** A stream has begun that will bring the answer to a request. */
   readonly onSent: (requestId: string | number) => void;
-  /** That stream ended; if it is not resumable, a missing answer will never come. */
-  readonly onStreamEnd: (requestId: string | number, isResumable: boolean) => void;
+  /** That stream ended or failed; if it is not resumable, a missing answer will never come. */
+  readonly onStreamEnd: (requestId: string | number, isResumable: boolean, failure?: string) => void;
   /** The standing stream was given up: no more notifications. */
   readonly onStreamGivenUp: () => void;
   /** An interrupted stream cannot be resumed: its answers will never come. */
@@ -81,9 +82,9 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
       onText: (text) => {
         if (isStanding && /^data:[ \t]*\S/m.test(text)) barrenOpens = 0;
       },
-      onEnd: (isResumable) => {
+      onEnd: (isResumable, failure) => {
         linked?.unlink();
-        if (requestId !== undefined) events.onStreamEnd(requestId, isResumable);
+        if (requestId !== undefined) events.onStreamEnd(requestId, isResumable, failure);
       },
     });
   };
@@ -108,10 +109,12 @@ function requestIdOf(body: unknown): string | number | undefined {
   }
 }
 
-function watched(
-  response: Response,
-  { onText, onEnd }: { readonly onText: (text: string) => void; readonly onEnd: (isResumable: boolean) => void },
-): Response {
+interface WatchedEvents {
+  readonly onText: (text: string) => void;
+  readonly onEnd: (isResumable: boolean, failure?: string) => void;
+}
+
+function watched(response: Response, { onText, onEnd }: WatchedEvents): Response {
   if (response.body === null) {
     onEnd(false);
     return response;
@@ -120,10 +123,10 @@ function watched(
   const decoder = new TextDecoder();
   let isResumable = false;
   let hasEnded = false;
-  const end = (): void => {
+  const end = (failure?: string): void => {
     if (hasEnded) return;
     hasEnded = true;
-    onEnd(isResumable);
+    onEnd(isResumable, failure);
   };
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -140,7 +143,7 @@ function watched(
         onText(text);
         controller.enqueue(value);
       } catch (error) {
-        end();
+        end(messageOf(error));
         controller.error(error);
       }
     },

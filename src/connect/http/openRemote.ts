@@ -6,7 +6,8 @@ import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 import type { UrlGuardSettings } from "../../config/securityOptions.js";
 import { checkUrl, type TransportSettings } from "../../config/transport.js";
 import { McpAuthRequiredError, McpConnectionError } from "../../errors.js";
-import { httpStatusOf, UNANSWERED, UNREAD } from "../failures.js";
+import { httpStatusOf, Unanswered, UNREAD } from "../failures.js";
+import { tooLargeIn } from "../messageBudget.js";
 import { openClient, type Wire } from "../open/openClient.js";
 import type { Peer, PeerEvents } from "../peer.js";
 import { keeperOf, type Secrets } from "../secrets.js";
@@ -88,8 +89,9 @@ function httpWire(url: URL, { headers, authProvider }: Remote, guarded: FetchLik
     fetch: connectionFetch(faults, guarded),
     ...(authProvider === undefined ? {} : { authProvider }),
   });
-  faults.onUnanswered = (id) => {
-    const error = { code: Number(ErrorCode.ConnectionClosed), message: UNANSWERED, data: UNANSWERED };
+  faults.onUnanswered = (id, reason) => {
+    const data = new Unanswered(reason);
+    const error = { code: Number(ErrorCode.ConnectionClosed), message: data.reason, data };
     transport.onmessage?.({ jsonrpc: "2.0", id, error });
   };
   return {
@@ -114,12 +116,15 @@ function sseWire(url: URL, { headers, authProvider }: Remote, guarded: FetchLike
     fetch: guarded,
     ...(authProvider === undefined ? {} : { authProvider }),
   });
-  let hasEnded = false;
+  let endReason: string | undefined;
   return {
     transport,
-    isEnd: (error) => (hasEnded ||= error instanceof SseError),
-    isBroken: () => hasEnded,
-    endReason: () => (hasEnded ? "its event stream ended" : undefined),
+    isEnd: (error) => {
+      if (error instanceof SseError) endReason ??= tooLargeIn(error.message) ?? "its event stream ended";
+      return endReason !== undefined;
+    },
+    isBroken: () => endReason !== undefined,
+    endReason: () => endReason,
     hasSession: () => true,
   };
 }

@@ -1,3 +1,4 @@
+import { saysTooLarge } from "../messageBudget.js";
 import type { FetchEvents } from "./connectionFetch.js";
 
 const PARSE_MS = 20;
@@ -9,7 +10,7 @@ export class StreamFaults implements FetchEvents {
   /** True once the server has sent more requests than can be answered. */
   isFlooded = false;
   /** Called for a request that will never be answered. */
-  onUnanswered: (requestId: string | number) => void = () => undefined;
+  onUnanswered: (requestId: string | number, reason?: string) => void = () => undefined;
   readonly #open = new Set<string | number>();
   /** Requests whose stream ended and may be resumed. */
   readonly #suspended = new Set<string | number>();
@@ -23,7 +24,11 @@ export class StreamFaults implements FetchEvents {
     this.#suspended.delete(requestId);
   }
 
-  onStreamEnd(requestId: string | number, isResumable: boolean): void {
+  onStreamEnd(requestId: string | number, isResumable: boolean, failure?: string): void {
+    if (failure !== undefined && saysTooLarge(failure)) {
+      this.#giveUp(requestId, failure);
+      return;
+    }
     // The last chunk may still be in the parser.
     setTimeout(() => {
       if (!this.#open.has(requestId)) return;
@@ -36,9 +41,9 @@ export class StreamFaults implements FetchEvents {
     for (const requestId of this.#suspended) this.#giveUp(requestId);
   }
 
-  #giveUp(requestId: string | number): void {
+  #giveUp(requestId: string | number, reason?: string): void {
     this.#suspended.delete(requestId);
-    if (this.#open.delete(requestId)) this.onUnanswered(requestId);
+    if (this.#open.delete(requestId)) this.onUnanswered(requestId, reason);
   }
 
   onStreamGivenUp(): void {

@@ -4,8 +4,9 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { WebSocket } from "ws";
 
+import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
-import { MessageBudget, tooLarge } from "../messageBudget.js";
+import { MessageBudget, tooManyBytes } from "../messageBudget.js";
 
 const SUBPROTOCOL = "mcp";
 const CLOSE_WAIT_MS = 200;
@@ -52,9 +53,7 @@ export class WebSocketTransport implements Transport {
     await new Promise<void>((resolve, reject) => {
       socket.once("open", resolve);
       socket.on("error", (error) => {
-        this.#endReason ??= isTooLarge(error)
-          ? tooLarge(`${this.#maxMessageBytes} bytes (limits.maxMessageBytes)`)
-          : error.message;
+        this.#endReason ??= isTooLarge(error) ? tooManyBytes(this.#maxMessageBytes) : error.message;
         this.onerror?.(error);
         reject(error);
       });
@@ -86,9 +85,15 @@ export class WebSocketTransport implements Transport {
   }
 
   #receive(data: WebSocket.RawData): void {
+    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
     try {
-      const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
       new MessageBudget(this.#maxMessageBytes).take(bytes);
+    } catch (error) {
+      this.#endReason ??= messageOf(error);
+      this.#socket?.terminate();
+      return;
+    }
+    try {
       this.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(bytes.toString())));
     } catch (error) {
       this.onerror?.(error as Error);

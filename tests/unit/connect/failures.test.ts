@@ -3,8 +3,9 @@ import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { McpError } from "@modelcontextprotocol/sdk/types.js";
 
-import { classifyFailure, mayRepeat, UNANSWERED, type Failure } from "../../../src/connect/failures.js";
+import { classifyFailure, mayRepeat, Unanswered, type Failure } from "../../../src/connect/failures.js";
 import { connectionFetch, type FetchEvents } from "../../../src/connect/http/connectionFetch.js";
+import { tooManyBytes } from "../../../src/connect/messageBudget.js";
 import type { Peer } from "../../../src/connect/peer.js";
 
 const session = (more: Partial<Peer> = {}): Peer => ({ endReason: () => undefined, hasSession: () => true, ...more }) as Peer;
@@ -34,7 +35,10 @@ describe("a failed request", () => {
     ["a tool's own session, after it ran", new McpError(-32603, "order booked, but the payment session has expired"), "answered"],
     ["a tool's own session in other words", new McpError(-32000, "the browser session is closed"), "answered"],
     ["SDK servers' words", new McpError(-32000, "Bad Request: No valid session ID provided"), "session-lost"],
-    ["an answer that will not come", new McpError(-32000, UNANSWERED, UNANSWERED), "transport"],
+    ["an answer that will not come", new McpError(-32000, "gone", new Unanswered()), "transport"],
+    ["a server that sends our mark", new McpError(-32000, "gone", { reason: "the connection ended" }), "answered"],
+    ["an answer that is too large", new McpError(-32000, "", new Unanswered(tooManyBytes(10))), "too-large"],
+    ["an error text that says so", new McpError(-32000, tooManyBytes(10)), "answered"],
     ["a failed fetch", new TypeError("fetch failed"), "transport"],
   ])("%s: says %s", (_name, error, failure) => {
     expect(classifyFailure(error, session())).toBe(failure);
@@ -49,7 +53,7 @@ describe("a failed request", () => {
   });
 
   it("is repeated when it did not run, or may run twice; never after a timeout", () => {
-    const failures: Failure[] = ["answered", "timeout", "unauthorized", "session-lost", "transport"];
+    const failures: Failure[] = ["answered", "timeout", "unauthorized", "session-lost", "transport", "too-large"];
     expect(failures.filter((failure) => mayRepeat(failure, false))).toEqual(["session-lost"]);
     expect(failures.filter((failure) => mayRepeat(failure, true))).toEqual(["session-lost", "transport"]);
   });
