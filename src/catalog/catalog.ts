@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
 import { LRUCache } from "lru-cache";
@@ -5,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { HubSettings, ServerSettings } from "../config/settings.js";
 import type { ServerInfo } from "../connect/peer.js";
 import { diffTools, type CatalogDiff } from "./changes.js";
-import { digest } from "../text/hash.js";
+import { atOnce, type Steps } from "../text/slices.js";
 import { boundName, longName, nameTool } from "./names.js";
 import { searchFields } from "./search/searchFields.js";
 import { SearchIndex } from "./search/searchIndex.js";
@@ -27,7 +28,7 @@ export interface ServerCatalog {
   readonly serverName: string;
   /** Counts the changes of this server, from 1. */
   readonly version: number;
-  /** Digest of names and hashes of the offered tools: equal digests mean equal tools, in every process. */
+  /** Digest of the hashes of the offered tools: equal digests mean equal tools, in every process. */
   readonly digest: string;
   /** The offered tools, sorted by raw name. */
   readonly tools: readonly ToolEntry[];
@@ -47,6 +48,7 @@ export interface CatalogUpdate {
 const USUAL_NAME = /^[A-Za-z0-9_.:/-]+$/;
 
 const MAX_FORMER = 1_000;
+const DIGEST_CHARS = 16;
 
 /**
  * All that the servers of one identity offer: entries, routing table and search index.
@@ -66,6 +68,8 @@ export class Catalog {
   readonly #unusualNames = new Set<string>();
   /** Tools that were removed, as they were last. */
   readonly #former = new LRUCache<string, ToolEntry>({ max: MAX_FORMER });
+  /** Tools that the update under way renames, in place of which others have their name. */
+  readonly #renamed = new Map<ToolEntry, ToolEntry>();
   #version = 0;
 
   constructor(settings: HubSettings) {
@@ -129,6 +133,11 @@ export class Catalog {
    * those that could not be read.
    */
   setServer(serverName: string, snapshot: ServerSnapshot, isRemembered = false): CatalogUpdate {
+    return atOnce(this.update(serverName, snapshot, isRemembered));
+  }
+
+  /** Does what {@link setServer} does, in steps. Tools change one by one; two updates must not run at the same time. */
+  *update(serverName: string, snapshot: ServerSnapshot, isRemembered = false): Steps<CatalogUpdate> {
     const settings = this.#settings.servers.get(serverName)!;
     const before = this.#servers.get(serverName);
     const duplicates: string[] = [];
@@ -139,31 +148,44 @@ export class Catalog {
       if (offered.has(tool.name)) duplicates.push(tool.name);
       else offered.set(tool.name, tool);
     }
-    const kept = new Map(before?.tools.map((entry) => [entry.toolName, entry]));
+    const kept = new Map<string, ToolEntry>();
     for (const entry of before?.tools ?? []) {
-      if (offered.has(entry.toolName)) continue;
+      yield;
+      if (offered.has(entry.toolName)) {
+        kept.set(entry.toolName, entry);
+        continue;
+      }
       this.#drop(entry);
       this.#former.set(JSON.stringify([serverName, entry.toolName]), entry);
     }
     const tools: ToolEntry[] = [];
-    for (const tool of [...offered.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const old = kept.get(tool.name);
+    const hashes = createHash("sha256");
+    let definitionChars = 0;
+    // The default order compares UTF-16 units as `<` does, and is much faster than a function.
+    for (const name of [...offered.keys()].sort()) {
+      yield;
+      if (this.index.hasManyHoles) yield* this.index.compact();
+      const old = kept.get(name);
       try {
-        tools.push(this.#place(tool, old, settings, snapshot, before?.snapshot));
+        const entry = this.#place(offered.get(name)!, old, settings, snapshot, before?.snapshot);
+        tools.push(entry);
+        hashes.update(`${entry.hash}\n`);
+        definitionChars += entry.definitionChars;
       } catch {
         // Too deep to be read at all; it must not cost the others.
-        dropped.push(tool.name);
+        dropped.push(name);
         if (old !== undefined) this.#drop(old);
       }
     }
-    const diff = diffTools(before?.tools ?? [], tools);
+    yield* this.#placeRenamed();
+    const diff = yield* diffTools(before?.tools ?? [], tools);
     if (before !== undefined && diff !== undefined) this.#lastChanges.set(serverName, { digest: before.digest, diff });
     this.#servers.set(serverName, {
       serverName,
       version: (before?.version ?? 0) + (diff === undefined ? 0 : 1),
-      digest: digest(JSON.stringify(tools.map((entry) => [entry.toolName, entry.hash]))),
+      digest: hashes.digest("hex").slice(0, DIGEST_CHARS),
       tools,
-      definitionChars: tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
+      definitionChars,
       snapshot,
       isRemembered,
     });
@@ -219,14 +241,24 @@ export class Catalog {
   }
 
   #rename(entry: ToolEntry, name: string): void {
-    const server = this.#servers.get(entry.serverName)!;
+    const { snapshot } = this.#servers.get(entry.serverName)!;
     const renamed: ToolEntry = {
       ...entry,
       boundName: this.#byBoundName.has(name) ? longName(entry.serverName, entry.toolName) : name,
     };
     this.#drop(entry);
-    this.#put(renamed, this.#settings.servers.get(entry.serverName)!, server.snapshot);
-    this.#servers.set(entry.serverName, { ...server, tools: server.tools.map((tool) => (tool === entry ? renamed : tool)) });
+    this.#put(renamed, this.#settings.servers.get(entry.serverName)!, snapshot);
+    this.#renamed.set(entry, renamed);
+  }
+
+  /** Puts renamed tools in their place in the lists of their servers. */
+  *#placeRenamed(): Steps<void> {
+    for (const serverName of new Set([...this.#renamed.keys()].map((entry) => entry.serverName))) {
+      yield;
+      const server = this.#servers.get(serverName)!;
+      this.#servers.set(serverName, { ...server, tools: server.tools.map((entry) => this.#renamed.get(entry) ?? entry) });
+    }
+    this.#renamed.clear();
   }
 
   #put(entry: ToolEntry, settings: ServerSettings, snapshot: ServerSnapshot): void {

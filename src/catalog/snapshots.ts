@@ -27,7 +27,7 @@ export class Snapshots {
   }
 
   /** Passes on each stored snapshot, once. Never rejects. */
-  load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
+  load(take: (serverName: string, snapshot: ServerSnapshot) => Promise<void>): Promise<void> {
     this.#loading ??= this.#load(take).catch((error: unknown) => this.#warn(error));
     return this.#loading;
   }
@@ -61,17 +61,17 @@ export class Snapshots {
     this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
   }
 
-  async #load(take: (serverName: string, snapshot: ServerSnapshot) => void): Promise<void> {
+  async #load(take: (serverName: string, snapshot: ServerSnapshot) => Promise<void>): Promise<void> {
     const names = [...this.#servers.keys()];
     const found = await rejectAfter(
       this.#store.get(names.map((serverName) => this.#key(serverName))),
       STORE_WAIT_MS,
       "snapshotStore",
     );
-    names.forEach((serverName, index) => {
+    for (const [index, serverName] of names.entries()) {
       const snapshot = readSnapshot(found[index]);
-      if (snapshot !== undefined && this.#servers.get(serverName)!.enabled) take(serverName, snapshot);
-    });
+      if (snapshot !== undefined && this.#servers.get(serverName)!.enabled) await take(serverName, snapshot);
+    }
   }
 
   /** A server reached another way is another server. The digest hides secrets. */

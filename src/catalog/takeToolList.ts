@@ -4,22 +4,23 @@ import type { ToolList } from "../connect/connection.js";
 import type { HubEvents } from "../events.js";
 import type { Catalog } from "./catalog.js";
 import type { ToolFingerprints } from "./toolFingerprints.js";
+import type { Steps } from "../text/slices.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
-/** Puts a tool list into the catalog, and reports mended, dropped and changed tools. @returns True when any tool changed. */
-export function takeToolList(
+/** Puts a tool list into the catalog, and reports mended, dropped and changed tools; in steps. @returns True when any tool changed. */
+export function* takeToolList(
   catalog: Catalog,
   events: HubEvents,
   fingerprints: ToolFingerprints,
   settings: ServerSettings,
   listing: ToolList,
-): boolean {
+): Steps<boolean> {
   const { serverName, defer } = settings;
   const before = catalog.server(serverName);
   const isFirst = before === undefined;
-  const tools = fingerprints.check(serverName, readTools(events, serverName, listing.elements));
+  const tools = yield* fingerprints.check(serverName, yield* readTools(events, serverName, listing.elements));
   const { instructions, serverInfo, capabilities } = listing;
-  const { diff, duplicates, dropped } = catalog.setServer(serverName, { tools, instructions, serverInfo, capabilities });
+  const { diff, duplicates, dropped } = yield* catalog.update(serverName, { tools, instructions, serverInfo, capabilities });
   const known = catalog.server(serverName)!;
   for (const toolName of dropped) {
     events.warn(
@@ -50,9 +51,10 @@ export function takeToolList(
   return diff !== undefined;
 }
 
-function readTools(events: HubEvents, serverName: string, values: readonly unknown[]): RawTool[] {
+function* readTools(events: HubEvents, serverName: string, values: readonly unknown[]): Steps<RawTool[]> {
   const tools: RawTool[] = [];
   for (const value of values) {
+    yield;
     const reading = readTool(value);
     if (reading.kind === "dropped") {
       events.warn("TOOL_DROPPED", `A tool of server "${serverName}" was left out: ${reading.problem}.`, serverName);

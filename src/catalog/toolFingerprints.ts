@@ -8,6 +8,7 @@ import { rejectAfter } from "../text/abort.js";
 import { cut } from "../text/clean.js";
 import { digest } from "../text/hash.js";
 import { isRecord } from "../text/isRecord.js";
+import type { Steps } from "../text/slices.js";
 import type { RawTool } from "./toolEntry.js";
 
 /** A part of a tool that a model or a policy uses. */
@@ -107,14 +108,15 @@ export class ToolFingerprints {
     return loading;
   }
 
-  /** Compares a tool list with the fingerprints. Of tools with one name the first counts. @returns The tools to offer. */
-  check(serverName: string, tools: readonly RawTool[]): readonly RawTool[] {
+  /** Compares a tool list with the fingerprints, in steps. Of tools with one name the first counts. @returns The tools to offer. */
+  *check(serverName: string, tools: readonly RawTool[]): Steps<readonly RawTool[]> {
     if (!this.isKeeping) return tools;
     const known = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
     this.#servers.set(serverName, known);
     const offered = new Map<string, boolean>();
     const writes: Write[] = [];
     for (const tool of tools) {
+      yield;
       // A second tool of a name never replaces a withheld one.
       if (offered.has(tool.name)) continue;
       const now = fingerprintOf(tool);

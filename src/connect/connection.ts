@@ -22,7 +22,7 @@ export interface ToolList extends RawList {
 export interface ConnectionEvents {
   readonly onState: (state: State) => void;
   /** Takes a tool list; true if anything changed. */
-  readonly onListed: (list: ToolList) => boolean;
+  readonly onListed: (list: ToolList) => Promise<boolean>;
   readonly onRefreshFailed: (error: unknown) => void;
   /** Prompts, resources or resource templates changed since they were last listed. */
   readonly onListChanged: (key: SideKey, diff: ListDiff) => void;
@@ -150,7 +150,7 @@ export class Connection implements LifecycleEvents {
   async onOpened(peer: Peer, signal: AbortSignal): Promise<void> {
     const list = await this.#listTools(peer, signal, false);
     signal.throwIfAborted();
-    this.#events.onListed(list);
+    await this.#events.onListed(list);
   }
 
   /** @internal */

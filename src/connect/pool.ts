@@ -20,7 +20,7 @@ export interface ConnectReport {
 export interface PoolEvents {
   readonly onState: (serverName: string, state: State) => void;
   /** True if anything changed. */
-  readonly onListed: (settings: ServerSettings, listing: ToolList) => boolean;
+  readonly onListed: (settings: ServerSettings, listing: ToolList) => Promise<boolean>;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
   readonly onListChanged: (serverName: string, key: SideKey, diff: ListDiff) => void;
   readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;

@@ -1,9 +1,11 @@
+import pLimit from "p-limit";
+
 import { Approvals } from "../call/approvals.js";
 import { Gate } from "../call/gate.js";
 import { McpTools } from "../call/mcpTools.js";
 import { Permits } from "../call/permits.js";
 import { ServerReads } from "../call/serverReads.js";
-import { Catalog } from "../catalog/catalog.js";
+import { Catalog, type ServerSnapshot } from "../catalog/catalog.js";
 import { CatalogSearch } from "../catalog/search/catalogSearch.js";
 import { Snapshots } from "../catalog/snapshots.js";
 import { takeToolList } from "../catalog/takeToolList.js";
@@ -20,6 +22,7 @@ import { McpConfigError, messageOf } from "../errors.js";
 import { HubEvents } from "../events.js";
 import { Commands } from "../input/commands.js";
 import { Policy } from "../policy/policy.js";
+import { inSlices, type Steps } from "../text/slices.js";
 import { tellNotification, tellState } from "./tell.js";
 
 /** Joins the parts of a hub. Internal: a hub exposes none of it. */
@@ -40,6 +43,7 @@ export class HubParts {
   policy: Policy;
   readonly usedServers = new Set<string>();
   readonly #snapshots: Snapshots | undefined;
+  readonly #oneUpdate = pLimit(1);
 
   /** Does no I/O. @param openWrapped - Opens the servers of a wrapped client. @throws {McpConfigError} for a wrong policy. */
   constructor(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenPeer) {
@@ -62,8 +66,8 @@ export class HubParts {
       isWrapped: openWrapped !== undefined,
       events: {
         onState: (serverName, state) => tellState(settings, serverName, state, events),
-        onListed: (server, list) => {
-          const isChanged = takeToolList(this.catalog, events, this.fingerprints, server, list);
+        onListed: async (server, list) => {
+          const isChanged = await this.#updateCatalog(takeToolList(this.catalog, events, this.fingerprints, server, list));
           this.#snapshots?.save(server.serverName, this.catalog.server(server.serverName)!.snapshot);
           if (isChanged) this.search.update();
           return isChanged;
@@ -101,11 +105,14 @@ export class HubParts {
     if (this.#snapshots === undefined) return;
     const { catalog, fingerprints, settings } = this;
     if (fingerprints.isKeeping) await Promise.all([...settings.servers.keys()].map((name) => fingerprints.load(name)));
-    await this.#snapshots.load((serverName, snapshot) => {
-      if (catalog.server(serverName) !== undefined) return;
-      catalog.setServer(serverName, { ...snapshot, tools: fingerprints.check(serverName, snapshot.tools) }, true);
-      this.search.update();
+    await this.#snapshots.load(async (serverName, snapshot) => {
+      if (await this.#updateCatalog(remember(catalog, fingerprints, serverName, snapshot))) this.search.update();
     });
+  }
+
+  /** Runs one update of the catalog at a time, in slices: a long tool list must not stop what else goes on. */
+  #updateCatalog<Result>(steps: Steps<Result>): Promise<Result> {
+    return this.#oneUpdate(() => inSlices(steps));
   }
 
   /** Closes connections, then waits until everything is stored. */
@@ -131,6 +138,19 @@ export class HubParts {
       onForbidden: (serverName, error) => this.pool.connections.get(serverName)?.disable(error),
     });
   }
+}
+
+/** Puts a remembered tool list into the catalog, unless the server was listed meanwhile. */
+function* remember(
+  catalog: Catalog,
+  fingerprints: ToolFingerprints,
+  serverName: string,
+  snapshot: ServerSnapshot,
+): Steps<boolean> {
+  if (catalog.server(serverName) !== undefined) return false;
+  const tools = yield* fingerprints.check(serverName, snapshot.tools);
+  yield* catalog.update(serverName, { ...snapshot, tools }, true);
+  return true;
 }
 
 const known = new WeakMap<object, HubParts>();

@@ -1,4 +1,5 @@
-import { documentOf, isInName, MAX_DOCUMENT_ID, packEntry, removeEntry, weightOf } from "./posting.js";
+import { documentOf, isInName, packEntry, weightOf } from "./posting.js";
+import type { Steps } from "../../text/slices.js";
 import { expandQuery } from "./queryTerms.js";
 import { pairsOf, tokenize } from "./tokenize.js";
 
@@ -44,6 +45,16 @@ const NAME_SHARE_BONUS = 0.4;
 const MAX_FIELD_CHARS = 4_000;
 /** Ids of removed documents are not used again; from this many on, all are numbered anew. */
 const MAX_HOLES = 20_000;
+/** Entries of removed documents that a word may keep. */
+const MIN_DEAD = 16;
+
+/** The documents with a word. */
+interface Posting {
+  /** May hold entries of documents that were removed. */
+  entries: number[];
+  /** How many of them were not. */
+  live: number;
+}
 
 /** One hit of {@link SearchIndex.search}. */
 export interface Hit {
@@ -60,9 +71,9 @@ export interface Hit {
  * the live documents, and ties are broken by key.
  */
 export class SearchIndex {
-  readonly #postings = new Map<string, number[]>();
+  readonly #postings = new Map<string, Posting>();
   /** The same for pairs of words; apart, since unknown words are compared with all words. */
-  readonly #pairs = new Map<string, number[]>();
+  readonly #pairs = new Map<string, Posting>();
   readonly #ids = new Map<string, number>();
   #keys: (string | undefined)[] = [];
   #words: (readonly string[] | undefined)[] = [];
@@ -79,7 +90,7 @@ export class SearchIndex {
 
   /** Number of documents that contain a word, as {@link tokenize} gives it, or a pair of words. */
   frequency(word: string): number {
-    return this.#of(word).get(word)?.length ?? 0;
+    return this.#of(word).get(word)?.live ?? 0;
   }
 
   /** The words of all documents. */
@@ -90,7 +101,6 @@ export class SearchIndex {
   /** Adds a document, replacing one of the same key. */
   add(key: string, fields: SearchFields): void {
     this.remove(key);
-    if (this.#keys.length > MAX_DOCUMENT_ID || this.#keys.length > 2 * this.size + MAX_HOLES) this.#compact();
     const id = this.#keys.length;
     this.#grow(id + 1);
     const weights = new Map<string, number>();
@@ -107,9 +117,12 @@ export class SearchIndex {
     }
     for (const [word, weight] of weights) {
       const entry = packEntry(id, weight / (weight + SATURATION), nameWords.has(word));
-      const entries = this.#of(word).get(word);
-      if (entries === undefined) this.#of(word).set(word, [entry]);
-      else entries.push(entry);
+      const posting = this.#of(word).get(word);
+      if (posting === undefined) this.#of(word).set(word, { entries: [entry], live: 1 });
+      else {
+        posting.entries.push(entry);
+        posting.live += 1;
+      }
     }
     this.#nameWords[id] = Math.max(1, nameWords.size);
     this.#keys.push(key);
@@ -121,14 +134,51 @@ export class SearchIndex {
   remove(key: string): void {
     const id = this.#ids.get(key);
     if (id === undefined) return;
+    const words = this.#words[id]!;
     this.#ids.delete(key);
-    for (const word of this.#words[id]!) {
-      const entries = this.#of(word).get(word)!;
-      removeEntry(entries, id);
-      if (entries.length === 0) this.#of(word).delete(word);
-    }
     this.#keys[id] = undefined;
     this.#words[id] = undefined;
+    for (const word of words) {
+      const posting = this.#of(word).get(word)!;
+      posting.live -= 1;
+      if (posting.live === 0) this.#of(word).delete(word);
+      // Entries of removed documents stay until they are the greater part: removing each by itself takes quadratic time.
+      else if (posting.entries.length > 2 * posting.live + MIN_DEAD)
+        posting.entries = posting.entries.filter((entry) => this.#isLive(entry));
+    }
+  }
+
+  /** True when so many documents were removed that {@link compact} is due. */
+  get hasManyHoles(): boolean {
+    return this.#keys.length > 2 * this.size + MAX_HOLES;
+  }
+
+  /** Numbers the documents anew, without holes, in steps; searches may run meanwhile, changes must not. */
+  *compact(): Steps<void> {
+    const moved = new Int32Array(this.#keys.length);
+    const live: number[] = [];
+    for (const [id, key] of this.#keys.entries()) {
+      yield;
+      if (key !== undefined) moved[id] = live.push(id) - 1;
+    }
+    const renumbered = new Map<Posting, number[]>();
+    for (const postings of [this.#postings, this.#pairs]) {
+      for (const posting of postings.values()) {
+        const entries: number[] = [];
+        for (const entry of posting.entries) {
+          yield;
+          if (this.#isLive(entry)) entries.push(packEntry(moved[documentOf(entry)]!, weightOf(entry), isInName(entry)));
+        }
+        renumbered.set(posting, entries);
+      }
+    }
+    for (const [posting, entries] of renumbered) posting.entries = entries;
+    live.forEach((id, position) => {
+      this.#nameWords[position] = this.#nameWords[id]!;
+      this.#ids.set(this.#keys[id]!, position);
+    });
+    this.#words = live.map((id) => this.#words[id]);
+    this.#keys = live.map((id) => this.#keys[id]);
   }
 
   /**
@@ -151,7 +201,11 @@ export class SearchIndex {
     return best(this.#hits(touched, total, accepts), limit);
   }
 
-  #of(word: string): Map<string, number[]> {
+  #isLive(entry: number): boolean {
+    return this.#keys[documentOf(entry)] !== undefined;
+  }
+
+  #of(word: string): Map<string, Posting> {
     return word.includes(" ") ? this.#pairs : this.#postings;
   }
 
@@ -161,8 +215,9 @@ export class SearchIndex {
   }
 
   #collect(word: string, score: number, information: number, share: number, touched: number[]): void {
-    for (const entry of this.#of(word).get(word) ?? []) {
+    for (const entry of this.#of(word).get(word)?.entries ?? []) {
       const id = documentOf(entry);
+      if (this.#keys[id] === undefined) continue;
       if (this.#scores[id] === 0) touched.push(id);
       this.#scores[id]! += score * weightOf(entry);
       this.#covered[id]! += information;
@@ -185,24 +240,6 @@ export class SearchIndex {
       this.#named[id] = 0;
     }
     return hits;
-  }
-
-  /** Numbers the documents anew, without holes. */
-  #compact(): void {
-    const live = this.#keys.flatMap((key, id) => (key === undefined ? [] : [id]));
-    const moved = new Map(live.map((id, position) => [id, position]));
-    for (const postings of [this.#postings, this.#pairs]) {
-      for (const [word, entries] of postings) {
-        const renumbered = entries.map((entry) => packEntry(moved.get(documentOf(entry))!, weightOf(entry), isInName(entry)));
-        postings.set(word, renumbered);
-      }
-    }
-    live.forEach((id, position) => {
-      this.#nameWords[position] = this.#nameWords[id]!;
-      this.#ids.set(this.#keys[id]!, position);
-    });
-    this.#words = live.map((id) => this.#words[id]);
-    this.#keys = live.map((id) => this.#keys[id]);
   }
 
   #grow(size: number): void {

@@ -13,6 +13,7 @@ import type { ServerRequest } from "../../../src/connect/requests.js";
 import { HubEvents, type McpEvents } from "../../../src/events.js";
 import { argumentsDigest } from "../../../src/policy/operation.js";
 import { Policy } from "../../../src/policy/policy.js";
+import { atOnce } from "../../../src/text/slices.js";
 import type { McpAsked, McpDecisions } from "../../../src/state.js";
 
 const SCHEMA = { type: "object", properties: { page: { type: "integer" }, lines: { type: "array" } }, required: ["page"] };
@@ -50,7 +51,7 @@ function gateOn({ server, tools = [put()], whileWaiting, answer = {}, onChange =
   const fingerprints = new ToolFingerprints({ onChange, store: undefined }, undefined, events);
   const ready = fingerprints.load("s");
   const offer = (offered: readonly object[], isRemembered = false): void => {
-    const read = fingerprints.check("s", offered.map(rawTool));
+    const read = atOnce(fingerprints.check("s", offered.map(rawTool)));
     catalog.setServer("s", { tools: read, instructions: undefined, serverInfo: undefined }, isRemembered);
   };
   let policy = new Policy(settings, settings.policy ?? logged);

@@ -7,6 +7,7 @@ import { HubEvents, type McpEvents } from "../../../src/events.js";
 import { argumentsDigest, type Operation } from "../../../src/policy/operation.js";
 import { Policy } from "../../../src/policy/policy.js";
 import type { McpAsked, McpDecisions } from "../../../src/state.js";
+import { atOnce } from "../../../src/text/slices.js";
 
 const settings = resolveHubOptions({ mcpServers: { s: { command: "x" } } });
 const ARGS = { page: "a" };
@@ -35,8 +36,8 @@ function permitting(policy: PolicyOptions | undefined, { listens = true } = {}) 
     setPolicy: (next: PolicyOptions) => void (now = new Policy(settings, next)),
     change: async () => {
       await fingerprints.load("s");
-      fingerprints.check("s", [rawTool("before")]);
-      fingerprints.check("s", [rawTool("after")]);
+      atOnce(fingerprints.check("s", [rawTool("before")]));
+      atOnce(fingerprints.check("s", [rawTool("after")]));
     },
   };
 }

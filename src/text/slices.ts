@@ -1,0 +1,25 @@
+/** Longest time at a stretch, in milliseconds, before other work has its turn. */
+const SLICE_MS = 20;
+
+/** Long work as a generator: each `yield` is a place where it may pause. */
+export type Steps<Result> = Generator<void, Result, void>;
+
+/** Does long work with pauses, in which all else goes on. */
+export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+  let startedAt = performance.now();
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    if (performance.now() - startedAt < SLICE_MS) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    startedAt = performance.now();
+  }
+}
+
+/** Does the same work without a pause. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
