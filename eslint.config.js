@@ -7,7 +7,9 @@ export default tseslint.config(
   {
     files: ["**/*.ts"],
     extends: [...tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
     rules: {
       "@typescript-eslint/no-non-null-assertion": "off",
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
@@ -27,7 +29,10 @@ export default tseslint.config(
   },
   {
     files: ["tests/**/*.ts", "bench/**/*.ts"],
-    rules: { "@typescript-eslint/no-unsafe-assignment": "off", "@typescript-eslint/no-unsafe-member-access": "off" },
+    rules: {
+      "@typescript-eslint/no-unsafe-assignment": "off",
+      "@typescript-eslint/no-unsafe-member-access": "off",
+    },
   },
   {
     files: ["**/*.js", "**/*.mjs", "**/*.cjs"],

@@ -9,7 +9,12 @@ const shared = {
       {
         useESM: true,
         diagnostics: false,
-        tsconfig: { module: "ESNext", moduleResolution: "Bundler", isolatedModules: true, esModuleInterop: true },
+        tsconfig: {
+          module: "ESNext",
+          moduleResolution: "Bundler",
+          isolatedModules: true,
+          esModuleInterop: true,
+        },
       },
     ],
   },
@@ -18,7 +23,11 @@ const shared = {
 export default {
   projects: [
     { ...shared, displayName: "unit", testMatch: ["<rootDir>/tests/unit/**/*.test.ts"] },
-    { ...shared, displayName: "integration", testMatch: ["<rootDir>/tests/integration/**/*.int.test.ts"] },
+    {
+      ...shared,
+      displayName: "integration",
+      testMatch: ["<rootDir>/tests/integration/**/*.int.test.ts"],
+    },
     { ...shared, displayName: "examples", testMatch: ["<rootDir>/tests/examples/**/*.test.ts"] },
   ],
   testTimeout: 60_000,

@@ -1,5 +1,6 @@
-// The hub in the shape of `MultiServerMCPClient`, for scripts that measure that class: constructor, getTools, getClient,
-// close. Run `npm run build` first, then name this file as the class under test.
+// The hub in the shape of `MultiServerMCPClient`, for scripts that measure that class: constructor,
+// getTools, getClient, close. Run `npm run build` first, then name this file as the class under
+// test.
 import { McpHub } from "../dist/core.js";
 
 export class MultiServerMCPClient {
@@ -8,7 +9,13 @@ export class MultiServerMCPClient {
   constructor(options) {
     const rest = options.mcpServers === undefined ? { mcpServers: options } : { ...options };
     delete rest.outputHandling;
-    this.#hub = new McpHub({ onConnectionError: "throw", names: "bare", envelope: false, warnings: "silent", ...rest });
+    this.#hub = new McpHub({
+      onConnectionError: "throw",
+      names: "bare",
+      envelope: false,
+      warnings: "silent",
+      ...rest,
+    });
   }
 
   getTools(...serverNames) {

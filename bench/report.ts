@@ -18,8 +18,12 @@ export interface Row {
 
 /** Prints the rows as a table and writes them to a file beside this one. */
 export function report(rows: readonly Row[], file: string): void {
-  const table = new Table({ head: ["what", "ours", "peer", "ratio", "target", "ok"], style: { head: [], border: [] } });
-  const show = (value: number | null): string => (value === null ? "–" : String(Number(value.toPrecision(4))));
+  const table = new Table({
+    head: ["what", "ours", "peer", "ratio", "target", "ok"],
+    style: { head: [], border: [] },
+  });
+  const show = (value: number | null): string =>
+    value === null ? "–" : String(Number(value.toPrecision(4)));
   for (const { name, ours, peer, ratio, target, unit, ok } of rows) {
     table.push([
       name,
@@ -50,7 +54,14 @@ export function ratioRow(
 }
 
 /** A row that is measured against a limit alone. */
-export function limitRow(name: string, ours: number, unit: string, target: string, isOk: boolean, note = ""): Row {
+export function limitRow(
+  name: string,
+  ours: number,
+  unit: string,
+  target: string,
+  isOk: boolean,
+  note = "",
+): Row {
   return { name, ours, peer: null, ratio: null, target, unit, ok: isOk, note };
 }
 

@@ -9,10 +9,18 @@ import { keyOf, type CatalogTool } from "./searchSets.js";
 /** A way of searching: builds an index of a catalog, answers with keys, best first. */
 export interface Method {
   readonly name: string;
-  readonly build: (catalog: readonly CatalogTool[]) => (query: string, limit: number) => readonly string[];
+  readonly build: (
+    catalog: readonly CatalogTool[],
+  ) => (query: string, limit: number) => readonly string[];
 }
 
-const SETTINGS = { description: undefined, category: undefined, tags: [], keywords: [], toolKeywords: {} };
+const SETTINGS = {
+  description: undefined,
+  category: undefined,
+  tags: [],
+  keywords: [],
+  toolKeywords: {},
+};
 
 /** Ours: the index of the package, with the fields of the package. */
 export const ours: Method = {
@@ -22,7 +30,14 @@ export const ours: Method = {
     for (const tool of catalog) {
       const { server, name, description, inputSchema } = tool;
       const fields = searchFields(
-        { serverName: server, toolName: name, title: undefined, annotations: undefined, description, inputSchema },
+        {
+          serverName: server,
+          toolName: name,
+          title: undefined,
+          annotations: undefined,
+          description,
+          inputSchema,
+        },
         SETTINGS,
         { serverInfo: undefined, instructions: undefined },
       );
@@ -37,7 +52,9 @@ const textOf = ({ server, name, description, inputSchema }: CatalogTool): string
     server,
     name,
     description,
-    ...Object.entries(inputSchema.properties ?? {}).map(([key, schema]) => `${key} ${schema.description ?? ""}`),
+    ...Object.entries(inputSchema.properties ?? {}).map(
+      ([key, schema]) => `${key} ${schema.description ?? ""}`,
+    ),
   ].join(" ");
 
 /** MiniSearch with fuzzy and prefix matching on. */
@@ -48,7 +65,9 @@ const minisearch: Method = {
       fields: ["name", "text"],
       searchOptions: { fuzzy: 0.2, prefix: true, boost: { name: 3 } },
     });
-    index.addAll(catalog.map((tool, id) => ({ id, name: wordsOf(tool.name).join(" "), text: textOf(tool) })));
+    index.addAll(
+      catalog.map((tool, id) => ({ id, name: wordsOf(tool.name).join(" "), text: textOf(tool) })),
+    );
     return (query, limit) =>
       index
         .search(query)

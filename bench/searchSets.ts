@@ -7,7 +7,9 @@ export interface CatalogTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: {
-    readonly properties?: Readonly<Record<string, { readonly description?: string; readonly enum?: readonly unknown[] }>>;
+    readonly properties?: Readonly<
+      Record<string, { readonly description?: string; readonly enum?: readonly unknown[] }>
+    >;
   };
 }
 
@@ -31,7 +33,9 @@ export interface QuerySet {
   readonly queries: readonly Query[];
 }
 
-export const DATA = process.env["MCP_TOOL_SEARCH"] ?? fileURLToPath(new URL("../../shared/data/tool-search", import.meta.url));
+export const DATA =
+  process.env["MCP_TOOL_SEARCH"] ??
+  fileURLToPath(new URL("../../shared/data/tool-search", import.meta.url));
 
 export function readLines<Value>(path: string): Value[] {
   return readFileSync(path, "utf8")
@@ -62,15 +66,35 @@ export function loadSets(): QuerySet[] {
   }));
   const llm = sets[0]!;
   const haystack = readLines<CatalogTool>(`${DATA}/catalog-mcp-index.jsonl`);
-  const own = new Set(llm.catalog.map(({ name, description }) => `${name}\n${description.slice(0, 200)}`));
-  const others = haystack.filter(({ name, description }) => !own.has(`${name}\n${description.slice(0, 200)}`));
-  return [...sets, { name: "livemcp-llm in the haystack", catalog: [...llm.catalog, ...others], queries: llm.queries }];
+  const own = new Set(
+    llm.catalog.map(({ name, description }) => `${name}\n${description.slice(0, 200)}`),
+  );
+  const others = haystack.filter(
+    ({ name, description }) => !own.has(`${name}\n${description.slice(0, 200)}`),
+  );
+  return [
+    ...sets,
+    {
+      name: "livemcp-llm in the haystack",
+      catalog: [...llm.catalog, ...others],
+      queries: llm.queries,
+    },
+  ];
 }
 
 /** A tool's key, `server` and `name` together. */
-export const keyOf = ({ server, name }: { readonly server: string; readonly name: string }): string => `${server}\u0000${name}`;
+export const keyOf = ({
+  server,
+  name,
+}: {
+  readonly server: string;
+  readonly name: string;
+}): string => `${server}\u0000${name}`;
 
-/** Hit at 1 and recall at 5, in percent. A gold entry counts as found when it or one of its `alt` is among the first k. */
+/**
+ * Hit at 1 and recall at 5, in percent. A gold entry counts as found when it or one of its `alt` is
+ * among the first k.
+ */
 export function score(
   set: QuerySet,
   search: (query: Query) => readonly string[],

@@ -1,5 +1,6 @@
-// `npm run soak`: 20 servers that are killed, restarted and made to forget at random, and 10,000 calls. Every call has to
-// end in a result or a clear error, and none may run twice; memory and handles have to be flat. A few minutes at the most.
+// `npm run soak`: 20 servers that are killed, restarted and made to forget at random, and 10,000
+// calls. Every call has to end in a result or a clear error, and none may run twice; memory and
+// handles have to be flat. A few minutes at the most.
 import { partsOf } from "../src/hub/hubParts.js";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,13 +28,15 @@ const onEcho = (text: string): void => void ran.set(text, (ran.get(text) ?? 0) +
 const folder = mkdtempSync(join(tmpdir(), "mcp-soak-"));
 const echoFile = join(folder, "echoes");
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-const anyOf = <Value>(values: readonly Value[]): Value => values[Math.floor(Math.random() * values.length)]!;
+const anyOf = <Value>(values: readonly Value[]): Value =>
+  values[Math.floor(Math.random() * values.length)]!;
 const reconnect = { enabled: true, delayMs: 20, maxAttempts: 8 };
 let harms = 0;
 
 async function remoteVictim(kind: "http" | "sse" | "websocket"): Promise<Victim> {
   const serve = kind === "websocket" ? serveWebSocket : serveHttp;
-  let life: Partial<HttpFixture> & Pick<HttpFixture, "url" | "port" | "breakConnections" | "close"> = await serve({ onEcho });
+  let life: Partial<HttpFixture> &
+    Pick<HttpFixture, "url" | "port" | "breakConnections" | "close"> = await serve({ onEcho });
   const { port, url: plainUrl, sseUrl } = life;
   const url = kind === "sse" ? sseUrl! : plainUrl;
   return {
@@ -87,7 +90,8 @@ const hub = new McpHub({
 await hub.connect(undefined, { onFailure: "throw" });
 
 const outcomes = new Map<string, number>();
-const count = (outcome: string): void => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+const count = (outcome: string): void =>
+  void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 const unclear: unknown[] = [];
 const memory = (): number => {
   global.gc?.();
@@ -101,10 +105,19 @@ let isOver = false;
 async function caller(): Promise<void> {
   while (next < CALLS && performance.now() - startedAt < LIMIT_MS) {
     const call = (next += 1);
-    if (call % 1_000 === 0) samples.push({ calls: call, heapMb: memory(), handles: process.getActiveResourcesInfo().length });
+    if (call % 1_000 === 0)
+      samples.push({
+        calls: call,
+        heapMb: memory(),
+        handles: process.getActiveResourcesInfo().length,
+      });
     const text = `call-${call}`;
     try {
-      const { content } = await hub.callTool(`s${Math.floor(Math.random() * victims.length)}`, "echo", { text });
+      const { content } = await hub.callTool(
+        `s${Math.floor(Math.random() * victims.length)}`,
+        "echo",
+        { text },
+      );
       count(content.includes(text) ? "result" : "WRONG RESULT");
     } catch (error) {
       if (McpMiddlewareError.isInstance(error)) count(error.code);
@@ -137,7 +150,8 @@ await hub.close();
 await Promise.all(victims.map(({ close }) => close()));
 // Sockets of the servers that were killed may take a moment to be gone.
 const OWN = ["TTYWrap", "PipeWrap", "FSReqCallback"];
-const leftNow = (): string[] => process.getActiveResourcesInfo().filter((kind) => !OWN.includes(kind));
+const leftNow = (): string[] =>
+  process.getActiveResourcesInfo().filter((kind) => !OWN.includes(kind));
 let left = leftNow();
 for (let look = 0; look < 30 && left.length > 0; look += 1) {
   await pause(100);

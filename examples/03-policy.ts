@@ -8,7 +8,13 @@ import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import { Command, MemorySaver, type Interrupt } from "@langchain/langgraph";
 import { createAgent } from "langchain";
-import { McpHub, mcpMiddleware, previewContext, type AskDecision, type AskRequest } from "langchain-mcp-middleware";
+import {
+  McpHub,
+  mcpMiddleware,
+  previewContext,
+  type AskDecision,
+  type AskRequest,
+} from "langchain-mcp-middleware";
 
 const folder = mkdtempSync(join(tmpdir(), "policy-"));
 const path = (name: string) => join(folder, name);
@@ -37,8 +43,14 @@ console.log(
 // → true false
 
 // %% 2. One step: a read, two writes, a move
-// The scripted model wants all at once. Nothing runs before a person has seen the writes, both in one interrupt.
-const call = (id: string, name: string, args: Record<string, unknown>) => ({ type: "tool_call" as const, id, name, args });
+// The scripted model wants all at once. Nothing runs before a person has seen the writes, both in
+// one interrupt.
+const call = (id: string, name: string, args: Record<string, unknown>) => ({
+  type: "tool_call" as const,
+  id,
+  name,
+  args,
+});
 const model = fakeModel()
   .respond(
     new AIMessage({
@@ -47,15 +59,24 @@ const model = fakeModel()
         call("read", "mcp__files__read_text_file", { path: path("notes.txt") }),
         call("list", "mcp__files__write_file", { path: path("notes.txt"), content: "milk, bread" }),
         call("extra", "mcp__files__write_file", { path: path("secrets.txt"), content: "1234" }),
-        call("move", "mcp__files__move_file", { source: path("notes.txt"), destination: path("gone.txt") }),
+        call("move", "mcp__files__move_file", {
+          source: path("notes.txt"),
+          destination: path("gone.txt"),
+        }),
       ],
     }),
   )
   .respond(new AIMessage("Bread is on the list."));
 // The question waits in the checkpointer: the person may answer tomorrow, to another process.
-const agent = createAgent({ model, middleware: [mcpMiddleware(hub)], checkpointer: new MemorySaver() });
+const agent = createAgent({
+  model,
+  middleware: [mcpMiddleware(hub)],
+  checkpointer: new MemorySaver(),
+});
 const thread = { configurable: { thread_id: "1" } };
-const asked = (await agent.invoke({ messages: "Put bread on the list." }, thread)) as { __interrupt__?: Interrupt<AskRequest>[] };
+const asked = (await agent.invoke({ messages: "Put bread on the list." }, thread)) as {
+  __interrupt__?: Interrupt<AskRequest>[];
+};
 const { actionRequests } = asked.__interrupt__![0]!.value!;
 for (const { callId, toolName, class: toolClass, reason } of actionRequests)
   console.log(callId, toolName, toolClass, "-", reason);
@@ -63,13 +84,21 @@ for (const { callId, toolName, class: toolClass, reason } of actionRequests)
 // → extra write_file destructive - tier "cautious" of server "files" says ask (destructive)
 
 // %% 3. The answer
-// Approve, edit or reject each; with `callId` the order does not matter. An approval holds for exactly these arguments.
+// Approve, edit or reject each; with `callId` the order does not matter. An approval holds for
+// exactly these arguments.
 const decisions: AskDecision[] = [
   { callId: "extra", type: "reject", message: "No secrets in files.", answeredBy: "ann" },
-  { callId: "list", type: "edit", editedAction: { args: { path: path("notes.txt"), content: "milk, rye bread" } } },
+  {
+    callId: "list",
+    type: "edit",
+    editedAction: { args: { path: path("notes.txt"), content: "milk, rye bread" } },
+  },
 ];
-const done = (await agent.invoke(new Command({ resume: { decisions } }), thread)) as { messages: BaseMessage[] };
-const answer = (id: string) => done.messages.find((message) => "tool_call_id" in message && message.tool_call_id === id)!;
+const done = (await agent.invoke(new Command({ resume: { decisions } }), thread)) as {
+  messages: BaseMessage[];
+};
+const answer = (id: string) =>
+  done.messages.find((message) => "tool_call_id" in message && message.tool_call_id === id)!;
 console.log(answer("read").text.split("\n")[1]);
 // → milk
 console.log(answer("list").text.split("\n")[0]!.replaceAll(folder, "…"));
@@ -78,11 +107,16 @@ console.log(answer("extra").text);
 // → A person rejected this call of mcp__files__write_file; it was not run. Do not repeat it. They said: No secrets in files.
 console.log(answer("move").text.split(".")[0]);
 // → The tool "mcp__files__move_file" is not available
-console.log(readFileSync(path("notes.txt"), "utf8"), existsSync(path("secrets.txt")), existsSync(path("gone.txt")));
+console.log(
+  readFileSync(path("notes.txt"), "utf8"),
+  existsSync(path("secrets.txt")),
+  existsSync(path("gone.txt")),
+);
 // → milk, rye bread false false
 
 // %% 4. Rules change while threads run
-// From here on nothing is written, in threads that are under way as well; tool objects kept from before are no way around.
+// From here on nothing is written, in threads that are under way as well; tool objects kept from
+// before are no way around.
 const kept = (await hub.getTools()).find(({ name }) => name === "mcp__files__write_file")!;
 hub.setPolicy({ deny: ["mcp:call:files:*"] });
 console.log((await previewContext(hub)).listing === "", await hub.search("write a file"));

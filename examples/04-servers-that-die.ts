@@ -1,5 +1,6 @@
-// Connections: a server is killed and comes back, forgets its session, goes silent, and is left alone for a while.
-// Run it with `npx tsx examples/04-servers-that-die.ts`; the servers run in this process, no network and no keys.
+// Connections: a server is killed and comes back, forgets its session, goes silent, and is left
+// alone for a while. Run it with `npx tsx examples/04-servers-that-die.ts`; the servers run in this
+// process, no network and no keys.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -20,7 +21,8 @@ async function serve(port = 0): Promise<Server> {
       if (mood === "silent") return;
       const id = request.headers["mcp-session-id"];
       let transport = typeof id === "string" ? sessions.get(id) : undefined;
-      if (transport === undefined && id !== undefined) return void response.writeHead(404).end("Session not found");
+      if (transport === undefined && id !== undefined)
+        return void response.writeHead(404).end("Session not found");
       if (transport === undefined) {
         transport = new StreamableHTTPServerTransport({
           sessionIdGenerator: randomUUID,
@@ -45,7 +47,12 @@ const { port } = server.address() as AddressInfo;
 
 const hub = new McpHub({
   mcpServers: {
-    clock: { url: `http://127.0.0.1:${port}/mcp`, reconnect: { delayMs: 20 }, toolTimeoutMs: 100, requestTimeoutMs: 2_000 },
+    clock: {
+      url: `http://127.0.0.1:${port}/mcp`,
+      reconnect: { delayMs: 20 },
+      toolTimeoutMs: 100,
+      requestTimeoutMs: 2_000,
+    },
     notes: { command: "npx", args: ["mcp-server-memory"] },
   },
   warnings: "silent",
@@ -66,7 +73,8 @@ console.log(await ask());
 // → half past four
 
 // %% 2. It forgets us
-// The call is answered with 404: it did not run. A new session is opened and the call is made once more.
+// The call is answered with 404: it did not run. A new session is opened and the call is made once
+// more.
 sessions.clear();
 calls = 0;
 console.log(await ask(), calls);
@@ -82,21 +90,26 @@ console.log(away);
 console.log((await hub.callTool("notes", "read_graph")).status);
 // → success
 server = await serve(port);
-while (hub.status()[0]!.state !== "connected") await new Promise((resolve) => setTimeout(resolve, 10));
+while (hub.status()[0]!.state !== "connected")
+  await new Promise((resolve) => setTimeout(resolve, 10));
 console.log(await ask());
 // → half past four
 console.log([...new Set(states)]);
 // → [ 'connecting', 'connected', 'reconnecting' ]
 
 // %% 4. It goes silent
-// Calls time out and are never made twice. After two failures in a row the server is left alone, and the model is told
-// until when, so that it does not go on trying.
+// Calls time out and are never made twice. After two failures in a row the server is left alone,
+// and the model is told until when, so that it does not go on trying.
 mood = "silent";
 for (let call = 0; call < 2; call += 1)
-  await hub.callTool("clock", "tell_time").catch((error: unknown) => console.log((error as McpConnectionError).code));
+  await hub
+    .callTool("clock", "tell_time")
+    .catch((error: unknown) => console.log((error as McpConnectionError).code));
 // → REQUEST_TIMEOUT
 // → REQUEST_TIMEOUT
-await hub.callTool("clock", "tell_time").catch((error: unknown) => console.log((error as McpConnectionError).code));
+await hub
+  .callTool("clock", "tell_time")
+  .catch((error: unknown) => console.log((error as McpConnectionError).code));
 // → BREAKER_OPEN
 console.log(String(await tellTime!.invoke({})).replace(/until \S+/, "until …"));
 // → Server "clock" is unavailable until … Do not call it before; use other tools.

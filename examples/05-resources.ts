@@ -1,10 +1,16 @@
-// Resources: a person names a file as @server:uri and the model reads it, on the real server-everything.
-// Run it with `npx tsx examples/05-resources.ts`; it needs no network and no keys.
+// Resources: a person names a file as @server:uri and the model reads it, on the real
+// server-everything. Run it with `npx tsx examples/05-resources.ts`; it needs no network and no
+// keys.
 import { AIMessage } from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import { MemorySaver } from "@langchain/langgraph";
 import { createAgent } from "langchain";
-import { McpHub, mcpMiddleware, previewContext, type McpThreadState } from "langchain-mcp-middleware";
+import {
+  McpHub,
+  mcpMiddleware,
+  previewContext,
+  type McpThreadState,
+} from "langchain-mcp-middleware";
 
 await using hub = new McpHub({
   mcpServers: {
@@ -15,7 +21,12 @@ await using hub = new McpHub({
 });
 await hub.connect();
 
-const call = (id: string, name: string, args: Record<string, unknown>) => ({ type: "tool_call" as const, id, name, args });
+const call = (id: string, name: string, args: Record<string, unknown>) => ({
+  type: "tool_call" as const,
+  id,
+  name,
+  args,
+});
 const model = fakeModel()
   .respond(new AIMessage("The server has tools, prompts and resources."))
   .respond(
@@ -23,19 +34,27 @@ const model = fakeModel()
       content: "",
       tool_calls: [
         call("list", "mcp_resources_list", { server: "demo" }),
-        call("read", "mcp_resources_read", { server: "demo", uri: "demo://resource/dynamic/text/7" }),
+        call("read", "mcp_resources_read", {
+          server: "demo",
+          uri: "demo://resource/dynamic/text/7",
+        }),
       ],
     }),
   )
   .respond(new AIMessage("I made one."))
   .respond(new AIMessage("I cannot read those."));
-const agent = createAgent({ model, middleware: [mcpMiddleware(hub)], checkpointer: new MemorySaver() });
+const agent = createAgent({
+  model,
+  middleware: [mcpMiddleware(hub)],
+  checkpointer: new MemorySaver(),
+});
 const thread = { configurable: { thread_id: "1" } };
 const say = async (text: string) => (await agent.invoke({ messages: text }, thread)).messages;
 const state = async () => (await agent.graph.getState(thread)).values as McpThreadState;
 
 // %% 1. Mention a resource
-// It is read once, before the run begins, and stands at the end of the system prompt in every model call.
+// It is read once, before the run begins, and stands at the end of the system prompt in every model
+// call.
 await say("Summarise @demo:demo://resource/static/document/features.md, please.");
 const [features = ""] = (await previewContext(hub, await state())).resources;
 console.log(features.split("\n").slice(0, 2).join("\n"));
@@ -43,9 +62,11 @@ console.log(features.split("\n").slice(0, 2).join("\n"));
 // → # Everything Server - Features
 
 // %% 2. The model looks for itself
-// Two tools appear because a server has resources. Templates are listed too; a URI made from one can be read.
+// Two tools appear because a server has resources. Templates are listed too; a URI made from one
+// can be read.
 const messages = await say("Is there one about the number 7?");
-const textOf = (id: string) => messages.find((message) => "tool_call_id" in message && message.tool_call_id === id)!.text;
+const textOf = (id: string) =>
+  messages.find((message) => "tool_call_id" in message && message.tool_call_id === id)!.text;
 console.log(textOf("list").split("\n").at(-2));
 // → - @demo:demo://resource/dynamic/text/{resourceId} (Dynamic Text Resource; text/plain; Plaintext dynamic resource fabricated from the {resourceId} variable, which must be an integer.) [template: fill in the braces]
 console.log(textOf("read").includes("Resource 7: This is a plaintext resource"));
@@ -60,7 +81,8 @@ for (const block of resources.slice(1)) console.log(block.split("\n")[1]);
 // → <error>The policy does not allow this resource.</error>
 
 // %% 4. What is attached, for a user interface
-for (const { serverName, uri, isError } of (await state()).cachedMcpResources!) console.log(serverName, uri, isError ? "✗" : "✓");
+for (const { serverName, uri, isError } of (await state()).cachedMcpResources!)
+  console.log(serverName, uri, isError ? "✗" : "✓");
 // → demo demo://resource/static/document/features.md ✓
 // → files file:///a.md ✗
 // → demo demo://resource/static/document/architecture.md ✗

@@ -6,13 +6,17 @@ import { MemorySaver } from "@langchain/langgraph";
 import { createAgent } from "langchain";
 import { commandOriginOf, McpHub, mcpMiddleware } from "langchain-mcp-middleware";
 
-await using hub = new McpHub({ mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"] } } });
+await using hub = new McpHub({
+  mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"] } },
+});
 await hub.connect();
 
 // %% 1. What can be typed
-// For the menu of a user interface. Names are made from the server's own names, so that they can be typed.
+// For the menu of a user interface. Names are made from the server's own names, so that they can be
+// typed.
 const commands = await hub.listCommands();
-for (const { name, arguments: args } of commands) console.log(`/${name}`, ...args.map((arg) => arg.name));
+for (const { name, arguments: args } of commands)
+  console.log(`/${name}`, ...args.map((arg) => arg.name));
 // → /mcp__demo__simple-prompt
 // → /mcp__demo__args-prompt city state
 // → /mcp__demo__completable-prompt department name
@@ -22,13 +26,23 @@ for (const { name, arguments: args } of commands) console.log(`/${name}`, ...arg
 // The server knows who is in a department that was chosen before.
 const argument = { name: "name", value: "" };
 const known = { arguments: { department: "Engineering" } };
-console.log((await hub.completeArgument("demo", { promptName: "completable-prompt" }, argument, known)).values);
+console.log(
+  (await hub.completeArgument("demo", { promptName: "completable-prompt" }, argument, known))
+    .values,
+);
 // → [ 'Alice', 'Bob', 'Charlie' ]
 
 // %% 3. Type it
-// The prompt is got when it is typed; its messages take the command's place, and say where they are from.
-const model = fakeModel().respond(new AIMessage("Sunny.")).respond(new AIMessage("It is about the number 3."));
-const agent = createAgent({ model, middleware: [mcpMiddleware(hub)], checkpointer: new MemorySaver() });
+// The prompt is got when it is typed; its messages take the command's place, and say where they are
+// from.
+const model = fakeModel()
+  .respond(new AIMessage("Sunny."))
+  .respond(new AIMessage("It is about the number 3."));
+const agent = createAgent({
+  model,
+  middleware: [mcpMiddleware(hub)],
+  checkpointer: new MemorySaver(),
+});
 const thread = { configurable: { thread_id: "1" } };
 const say = async (text: string) => (await agent.invoke({ messages: text }, thread)).messages;
 const [question, answer] = await say("/mcp__demo__args-prompt city=Paris");

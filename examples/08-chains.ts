@@ -4,10 +4,15 @@ import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import { createMcpSession, McpHub, type McpThreadState } from "langchain-mcp-middleware/chain";
 
-await using hub = new McpHub({ mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"], defer: true } } });
+await using hub = new McpHub({
+  mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"], defer: true } },
+});
 await hub.connect();
 const call = (id: string, name: string, args: object) =>
-  new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id, name, args: args as Record<string, unknown> }] });
+  new AIMessage({
+    content: "",
+    tool_calls: [{ type: "tool_call", id, name, args: args as Record<string, unknown> }],
+  });
 const model = fakeModel()
   .respond(call("1", "search_mcp_tools", { query: "echo", limit: 1 }))
   .respond(call("2", "mcp__demo__echo", { message: "hello" }))
@@ -24,7 +29,10 @@ console.log(messages.at(-1)!.text);
 // %% 2. Go on elsewhere
 // The state is JSON: promotions, the listing as it was shown, what was attached.
 const saved = JSON.stringify(session.state);
-const later = createMcpSession(hub, { resourceTools: false, state: JSON.parse(saved) as McpThreadState });
+const later = createMcpSession(hub, {
+  resourceTools: false,
+  state: JSON.parse(saved) as McpThreadState,
+});
 const turn = await later.begin([...messages, new HumanMessage("And once more?")]);
 const { systemMessage, tools } = await later.prepare(turn.messages);
 console.log(tools.map(({ name }) => name));
@@ -33,7 +41,8 @@ console.log(systemMessage!.text.split("\n")[0]);
 // → <AVAILABLE_MCP_TOOLS>
 
 // %% 3. Tools made never to change
-// With the strategy "execute" the request keeps its tools, and what was found is run by one of them.
+// With the strategy "execute" the request keeps its tools, and what was found is run by one of
+// them.
 const steady = createMcpSession(hub, { strategy: "execute", resourceTools: false });
 const [result] = await steady.runTools(
   call("1", "execute_mcp_tool", { name: "mcp__demo__echo", arguments: { message: "again" } }),

@@ -7,7 +7,9 @@ import { mcpMiddleware } from "langchain-mcp-middleware";
 import { createMcpTestHub, McpHub, recordMcpServers } from "langchain-mcp-middleware/testing";
 
 // %% 1. Record what servers offer, once; keep it as JSON beside the tests
-const hub = new McpHub({ mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"] } } });
+const hub = new McpHub({
+  mcpServers: { demo: { command: "npx", args: ["mcp-server-everything"] } },
+});
 const recorded = await recordMcpServers(hub);
 await hub.close();
 const { tools, prompts = [], resources = [] } = recorded["demo"]!;
@@ -15,7 +17,8 @@ console.log(tools.length > 5, prompts.length > 2, resources.length > 2);
 // → true true true
 
 // %% 2. A hub of that, with scripted answers
-// Names, listing, search, policy and checks of arguments are those of the real thing; no process is started.
+// Names, listing, search, policy and checks of arguments are those of the real thing; no process is
+// started.
 await using test = createMcpTestHub({
   mcpServers: {
     demo: {

@@ -11,7 +11,8 @@ const mcpServers = {
 // A few plain words, or a name from the listing, with or without its server.
 await using hub = new McpHub({ mcpServers });
 await hub.connect();
-const find = async (query: string) => (await hub.search(query, { limit: 2 })).map(({ toolName }) => toolName);
+const find = async (query: string) =>
+  (await hub.search(query, { limit: 2 })).map(({ toolName }) => toolName);
 console.log(await find("rename a file"));
 // → [ 'move_file' ]
 console.log((await find("please use read_graph")).slice(0, 1));
@@ -32,7 +33,8 @@ console.log((await taught.search("brain dump", { limit: 1 })).map(({ toolName })
 // → [ 'read_graph' ]
 
 // %% 3. Your own order
-// A function, such as a call of a reranking model, orders the candidates. When it fails, the words' order stays.
+// A function, such as a call of a reranking model, orders the candidates. When it fails, the words'
+// order stays.
 await using reranked = new McpHub({
   mcpServers,
   search: { rerank: (_query, candidates) => candidates.map(({ name }) => name).sort() },

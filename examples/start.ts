@@ -1,5 +1,6 @@
-// `npm start`: one agent over three real MCP servers. Prints what the model saw, what it found and what it got.
-// With ANTHROPIC_API_KEY or OPENAI_API_KEY set a real model is asked; otherwise a scripted one.
+// `npm start`: one agent over three real MCP servers. Prints what the model saw, what it found and
+// what it got. With ANTHROPIC_API_KEY or OPENAI_API_KEY set a real model is asked; otherwise a
+// scripted one.
 import { ChatAnthropic } from "@langchain/anthropic";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
@@ -44,14 +45,19 @@ const agent = createAgent({
   systemPrompt: "You are a helpful assistant.",
   middleware: [mcpMiddleware(hub), print],
 });
-const { messages } = await agent.invoke({ messages: "How much is 19 plus 23, and which files are in this folder?" });
+const { messages } = await agent.invoke({
+  messages: "How much is 19 plus 23, and which files are in this folder?",
+});
 for (const message of messages.filter((one) => ToolMessage.isInstance(one))) {
-  console.log(`\n${message.name} (${message.status}):\n${message.text.split("\n").slice(0, 40).join("\n")}`);
+  console.log(
+    `\n${message.name} (${message.status}):\n${message.text.split("\n").slice(0, 40).join("\n")}`,
+  );
 }
 console.log(`\nanswer: ${messages.at(-1)!.text}`);
 
 const encoding = getEncoding("o200k_base");
-const count = (value: unknown): number => encoding.encode(typeof value === "string" ? value : JSON.stringify(value)).length;
+const count = (value: unknown): number =>
+  encoding.encode(typeof value === "string" ? value : JSON.stringify(value)).length;
 const all = await hub.getTools();
 const withUs =
   count(listing) +
@@ -70,9 +76,23 @@ function pickModel(): BaseChatModel {
   if (process.env["ANTHROPIC_API_KEY"]) return new ChatAnthropic({ model: "claude-sonnet-4-5" });
   if (process.env["OPENAI_API_KEY"]) return new ChatOpenAI({ model: "gpt-5-mini" });
   const calling = (...calls: [id: string, name: string, args: Record<string, unknown>][]) =>
-    new AIMessage({ content: "", tool_calls: calls.map(([id, name, args]) => ({ type: "tool_call", id, name, args })) });
+    new AIMessage({
+      content: "",
+      tool_calls: calls.map(([id, name, args]) => ({ type: "tool_call", id, name, args })),
+    });
   return fakeModel()
-    .respond(calling(["1", "search_mcp_tools", { queries: ["add two numbers", "list the files of a directory"], limit: 1 }]))
-    .respond(calling(["2", "mcp__everything__get-sum", { a: 19, b: 23 }], ["3", "mcp__files__list_directory", { path: "." }]))
+    .respond(
+      calling([
+        "1",
+        "search_mcp_tools",
+        { queries: ["add two numbers", "list the files of a directory"], limit: 1 },
+      ]),
+    )
+    .respond(
+      calling(
+        ["2", "mcp__everything__get-sum", { a: 19, b: 23 }],
+        ["3", "mcp__files__list_directory", { path: "." }],
+      ),
+    )
     .respond(new AIMessage("19 plus 23 is 42, and the files are listed above."));
 }

@@ -1,7 +1,18 @@
 export { DEFAULTS } from "./config/defaults.js";
-export type { ActionRequest, AskDecision, AskRequest, AskResponse, OnAsk } from "./config/askSchema.js";
+export type {
+  ActionRequest,
+  AskDecision,
+  AskRequest,
+  AskResponse,
+  OnAsk,
+} from "./config/askSchema.js";
 export type { McpAgentOptions } from "./config/agentOptions.js";
-export type { AgentLimitOptions, AgentTimeoutOptions, LimitOptions, TimeoutOptions } from "./config/budgetOptions.js";
+export type {
+  AgentLimitOptions,
+  AgentTimeoutOptions,
+  LimitOptions,
+  TimeoutOptions,
+} from "./config/budgetOptions.js";
 export type {
   ConsentOptions,
   ConsentRequest,
@@ -39,7 +50,11 @@ export type {
   ToolClass,
   ToolOverride,
 } from "./config/policyOptions.js";
-export type { McpServerEntry, ReconnectOptions, WrappedServerEntry } from "./config/serverOptions.js";
+export type {
+  McpServerEntry,
+  ReconnectOptions,
+  WrappedServerEntry,
+} from "./config/serverOptions.js";
 export type { SecretResolver } from "./config/variables.js";
 export type { ServerSnapshot } from "./catalog/catalog.js";
 export { boundName } from "./catalog/names.js";
@@ -56,9 +71,19 @@ export type { ViewOptions } from "./disclose/view.js";
 export * from "./errors.js";
 export type { ConnectionState, McpEventName, McpEvents, RunOrigin, WarningCode } from "./events.js";
 export { McpHub, type FoundTool } from "./hub/mcpHub.js";
-export type { ArgumentCompletion, CompletionReference, OperationOptions } from "./hub/hubOperations.js";
+export type {
+  ArgumentCompletion,
+  CompletionReference,
+  OperationOptions,
+} from "./hub/hubOperations.js";
 export type { PromptArgument } from "./input/commandLine.js";
 export type { McpCommand } from "./input/commands.js";
 export { commandOriginOf, type McpCommandOrigin } from "./input/typed.js";
 export { previewContext, type ContextPreview } from "./agent/previewContext.js";
-export { mcpStateSchema, type CachedMcpResource, type McpActivation, type McpThreadState, type Promotion } from "./state.js";
+export {
+  mcpStateSchema,
+  type CachedMcpResource,
+  type McpActivation,
+  type McpThreadState,
+  type Promotion,
+} from "./state.js";

@@ -33,7 +33,10 @@ export interface McpErrorDetails {
 
 const mcpErrors = ns.sub("mcp-middleware");
 
-/** Base of all errors of this package. `isInstance(error)` compares a brand, so it works across two copies of the package. */
+/**
+ * Base of all errors of this package. `isInstance(error)` compares a brand, so it works across two
+ * copies of the package.
+ */
 export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError, "base") {
   override readonly name: string = "McpMiddlewareError";
   /** Error code, to switch on. */
@@ -51,7 +54,9 @@ export abstract class McpMiddlewareError extends mcpErrors.brand(LangChainError,
   }
 }
 
-/** A wrong option, configuration file or `${VAR}`: fix the code or the file. Code `INVALID_CONFIG`. */
+/**
+ * A wrong option, configuration file or `${VAR}`: fix the code or the file. Code `INVALID_CONFIG`.
+ */
 export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config") {
   override readonly name = "McpConfigError";
 
@@ -63,17 +68,30 @@ export class McpConfigError extends mcpErrors.brand(McpMiddlewareError, "config"
 /** Codes of {@link McpConnectionError}. */
 export type McpConnectionErrorCode = Extract<
   McpErrorCode,
-  "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "MESSAGE_TOO_LARGE" | "BREAKER_OPEN" | "CLOSED"
+  | "CONNECT_FAILED"
+  | "CONNECT_TIMEOUT"
+  | "REQUEST_TIMEOUT"
+  | "SESSION_LOST"
+  | "MESSAGE_TOO_LARGE"
+  | "BREAKER_OPEN"
+  | "CLOSED"
 >;
 
-/** A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on without it. */
+/**
+ * A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on
+ * without it.
+ */
 export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
   override readonly name = "McpConnectionError";
   declare readonly code: McpConnectionErrorCode;
   /** For `BREAKER_OPEN`: when it may be tried again, in milliseconds since 1970. */
   readonly untilMs: number | undefined;
 
-  constructor(code: McpConnectionErrorCode, message: string, details?: McpErrorDetails & { readonly untilMs?: number }) {
+  constructor(
+    code: McpConnectionErrorCode,
+    message: string,
+    details?: McpErrorDetails & { readonly untilMs?: number },
+  ) {
     super(code, message, details);
     this.untilMs = details?.untilMs;
   }
@@ -91,7 +109,12 @@ export class McpAuthRequiredError extends mcpErrors.brand(McpMiddlewareError, "a
 /** Codes of {@link McpPolicyError}. */
 export type McpPolicyErrorCode = Extract<
   McpErrorCode,
-  "POLICY_DENIED" | "APPROVAL_REQUIRED" | "APPROVAL_REFUSED" | "URL_REFUSED" | "CONSENT_REQUIRED" | "CONSENT_REFUSED"
+  | "POLICY_DENIED"
+  | "APPROVAL_REQUIRED"
+  | "APPROVAL_REFUSED"
+  | "URL_REFUSED"
+  | "CONSENT_REQUIRED"
+  | "CONSENT_REFUSED"
 >;
 
 /** The policy denied an operation, or a person did not approve it. Nothing was sent. */
@@ -100,7 +123,10 @@ export class McpPolicyError extends mcpErrors.brand(McpMiddlewareError, "policy"
   declare readonly code: McpPolicyErrorCode;
   /** The rule, tier, override or function that decided, in words. */
   readonly reason: string;
-  /** True when the operation is denied whatever its arguments; a model is told that it does not exist. */
+  /**
+   * True when the operation is denied whatever its arguments; a model is told that it does not
+   * exist.
+   */
   readonly isHidden: boolean;
 
   constructor(
@@ -146,7 +172,10 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
   }
 }
 
-/** A tool-calling loop reached its limit of model calls, and the last one still called tools. Code `STEP_LIMIT`. */
+/**
+ * A tool-calling loop reached its limit of model calls, and the last one still called tools. Code
+ * `STEP_LIMIT`.
+ */
 export class McpStepLimitError extends mcpErrors.brand(McpMiddlewareError, "step-limit") {
   override readonly name = "McpStepLimitError";
   /** The messages so far, with the results of the last calls; continue with them. */
@@ -162,7 +191,8 @@ export class McpStepLimitError extends mcpErrors.brand(McpMiddlewareError, "step
 export function messageOf(error: unknown): string {
   try {
     // Not `instanceof`: errors of `fetch` may come from another realm.
-    const message = typeof error === "object" && error !== null && "message" in error ? error.message : undefined;
+    const message =
+      typeof error === "object" && error !== null && "message" in error ? error.message : undefined;
     return typeof message === "string" ? message : String(error);
   } catch {
     return "something was thrown that cannot be read";

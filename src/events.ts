@@ -4,7 +4,14 @@ import { McpConfigError, messageOf } from "./errors.js";
 
 /** State of a server's connection, in `hub.status()` and events. */
 export type ConnectionState =
-  "idle" | "connecting" | "connected" | "reconnecting" | "needs-auth" | "failed" | "disabled" | "closed";
+  | "idle"
+  | "connecting"
+  | "connected"
+  | "reconnecting"
+  | "needs-auth"
+  | "failed"
+  | "disabled"
+  | "closed";
 
 /** The run that an event belongs to, if any. */
 export interface RunOrigin {
@@ -52,7 +59,10 @@ export interface McpEvents {
     /** Why, when `failed`, `needs-auth`, `reconnecting` or `disabled`. */
     readonly error?: string;
   };
-  /** Raw names of tools or prompts, URIs or URI templates changed. Lists other than tools are watched once listed. */
+  /**
+   * Raw names of tools or prompts, URIs or URI templates changed. Lists other than tools are
+   * watched once listed.
+   */
   catalog: {
     readonly serverName: string;
     readonly kind: "tools" | "prompts" | "resources" | "resourceTemplates";
@@ -61,17 +71,24 @@ export interface McpEvents {
     readonly changed: readonly string[];
   };
   /**
-   * A tool changed since it was first seen. `before` and `after`: the server's untrusted texts, at most 8,000 characters each.
+   * A tool changed since it was first seen. `before` and `after`: the server's untrusted texts, at
+   * most 8,000 characters each.
    */
   toolChanged: {
     readonly serverName: string;
     readonly toolName: string;
     readonly fields: readonly ("title" | "description" | "arguments" | "annotations")[];
-    readonly before: Readonly<Record<"title" | "description" | "arguments" | "annotations", string>>;
+    readonly before: Readonly<
+      Record<"title" | "description" | "arguments" | "annotations", string>
+    >;
     readonly after: Readonly<Record<"title" | "description" | "arguments" | "annotations", string>>;
   };
   /** A search ran. `matches` are bound names, best first. */
-  search: RunOrigin & { readonly query: string; readonly matches: readonly string[]; readonly latencyMs: number };
+  search: RunOrigin & {
+    readonly query: string;
+    readonly matches: readonly string[];
+    readonly latencyMs: number;
+  };
   /** A tool call ended. `chars` is the length of the text for the model. */
   call: RunOrigin & {
     readonly serverName: string;
@@ -95,7 +112,10 @@ export interface McpEvents {
     /** The rule, tier, override or function. */
     readonly decidedBy: string;
     readonly toolCallId?: string | undefined;
-    /** Set when an `ask` was answered; `"refuse"`: nobody could be asked, or the answer was unreadable. */
+    /**
+     * Set when an `ask` was answered; `"refuse"`: nobody could be asked, or the answer was
+     * unreadable.
+     */
     readonly answer?: "approve" | "edit" | "reject" | "refuse" | undefined;
     readonly answeredBy?: string | undefined;
     /** `context.user` of the run. */
@@ -114,13 +134,29 @@ export interface McpEvents {
     readonly message?: string | undefined;
   };
   /** A server sent a log message. */
-  log: { readonly serverName: string; readonly level: string; readonly logger?: string | undefined; readonly data: unknown };
+  log: {
+    readonly serverName: string;
+    readonly level: string;
+    readonly logger?: string | undefined;
+    readonly data: unknown;
+  };
   /** A subscribed resource changed. */
   resourceUpdated: { readonly serverName: string; readonly uri: string };
-  /** A model call is about to be made: characters of the tool definitions withheld and bound, and of the listing. */
-  context: RunOrigin & { readonly withheldChars: number; readonly boundChars: number; readonly listingChars: number };
+  /**
+   * A model call is about to be made: characters of the tool definitions withheld and bound, and of
+   * the listing.
+   */
+  context: RunOrigin & {
+    readonly withheldChars: number;
+    readonly boundChars: number;
+    readonly listingChars: number;
+  };
   /** Something is wrong that does not stop the work. */
-  warning: { readonly code: WarningCode; readonly serverName?: string | undefined; readonly message: string };
+  warning: {
+    readonly code: WarningCode;
+    readonly serverName?: string | undefined;
+    readonly message: string;
+  };
 }
 
 export const EVENT_NAMES: readonly McpEventName[] = [
@@ -141,7 +177,8 @@ export const EVENT_NAMES: readonly McpEventName[] = [
 export type McpEventName = keyof McpEvents;
 
 /**
- * The events of a hub. A throwing listener becomes a warning; a warning without listeners is printed once per code and server.
+ * The events of a hub. A throwing listener becomes a warning; a warning without listeners is
+ * printed once per code and server.
  */
 export class HubEvents {
   readonly #emitter = new EventEmitter().setMaxListeners(0);
@@ -153,18 +190,25 @@ export class HubEvents {
   }
 
   /** Calls `listener` at each event of that name. Returns a function that removes it. */
-  on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
+  on<Name extends McpEventName>(
+    name: Name,
+    listener: (payload: McpEvents[Name]) => void,
+  ): () => void {
     if (!EVENT_NAMES.includes(name)) {
       const guess = EVENT_NAMES.find((known) => known.startsWith(name.slice(0, 4)));
       const hint = guess === undefined ? "" : ` Did you mean "${guess}"?`;
-      throw new McpConfigError(`There is no event "${name}".${hint} Events: ${EVENT_NAMES.join(", ")}.`);
+      throw new McpConfigError(
+        `There is no event "${name}".${hint} Events: ${EVENT_NAMES.join(", ")}.`,
+      );
     }
-    if (typeof listener !== "function") throw new McpConfigError(`hub.on("${name}", listener) needs a function as listener.`);
+    if (typeof listener !== "function")
+      throw new McpConfigError(`hub.on("${name}", listener) needs a function as listener.`);
     const guarded = (payload: McpEvents[Name]): void =>
       settle(
         () => listener(payload),
         (error) => {
-          if (name !== "warning") this.warn("LISTENER_FAILED", `A listener of "${name}" failed: ${messageOf(error)}`);
+          if (name !== "warning")
+            this.warn("LISTENER_FAILED", `A listener of "${name}" failed: ${messageOf(error)}`);
         },
       );
     this.#emitter.on(name, guarded);
@@ -182,7 +226,9 @@ export class HubEvents {
 
   /** Calls a callback of the configuration; its error, also a rejection, becomes a warning. */
   guard(callbackName: string, serverName: string, callback: () => unknown): void {
-    settle(callback, (error) => this.warn("CALLBACK_FAILED", `${callbackName} failed: ${messageOf(error)}`, serverName));
+    settle(callback, (error) =>
+      this.warn("CALLBACK_FAILED", `${callbackName} failed: ${messageOf(error)}`, serverName),
+    );
   }
 
   /** Emits a `warning`, or prints it once when nobody listens. */

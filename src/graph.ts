@@ -1,6 +1,10 @@
 export * from "./core.js";
 export type { ModelRequest, RequestTool } from "./agent/modelRequest.js";
-export { createMcpGraph, McpGraphSchema, type McpGraphOptions } from "./faces/graph/createMcpGraph.js";
+export {
+  createMcpGraph,
+  McpGraphSchema,
+  type McpGraphOptions,
+} from "./faces/graph/createMcpGraph.js";
 export {
   createMcpNodes,
   type McpGraphState,

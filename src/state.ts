@@ -31,7 +31,10 @@ const noteSchema = z.object({
   text: z.string(),
 });
 
-/** A note about changed tools. Not a message of the thread: each request inserts it behind a message. */
+/**
+ * A note about changed tools. Not a message of the thread: each request inserts it behind a
+ * message.
+ */
 export type Note = z.output<typeof noteSchema>;
 
 const sentServerSchema = z.object({
@@ -41,7 +44,10 @@ const sentServerSchema = z.object({
   alwaysLoaded: z.boolean(),
   /** When its always loaded tools were first bound, on the counter of `Promotion.at`. */
   at: z.number().int(),
-  /** Always loaded tools in the order they were bound, while they are few; others are bound by promotion. */
+  /**
+   * Always loaded tools in the order they were bound, while they are few; others are bound by
+   * promotion.
+   */
   names: z.array(z.string()).optional(),
 });
 
@@ -66,7 +72,10 @@ const sentSchema = z.object({
 export type McpSent = z.output<typeof sentSchema>;
 
 /** How to treat a call of an unbound tool, by tool call id. */
-const unboundCallsSchema = z.record(z.string(), z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred"]));
+const unboundCallsSchema = z.record(
+  z.string(),
+  z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred"]),
+);
 
 /** Private state key `_mcpUnbound`, replaced in each step. */
 export type McpUnbound = z.output<typeof unboundCallsSchema>;
@@ -95,7 +104,10 @@ const askedSchema = z.record(
   }),
 );
 
-/** A step's calls that wait for a person, by tool call id: private state key `_mcpAsked`, replaced in each step. JSON. */
+/**
+ * A step's calls that wait for a person, by tool call id: private state key `_mcpAsked`, replaced
+ * in each step. JSON.
+ */
 export type McpAsked = z.output<typeof askedSchema>;
 
 const decisionsSchema = z.record(
@@ -111,7 +123,10 @@ const decisionsSchema = z.record(
   }),
 );
 
-/** A person's answers, by tool call id: private state key `_mcpDecisions`, replaced in each step. JSON. */
+/**
+ * A person's answers, by tool call id: private state key `_mcpDecisions`, replaced in each step.
+ * JSON.
+ */
 export type McpDecisions = z.output<typeof decisionsSchema>;
 
 const wantedResourceSchema = z.object({ serverName: z.string(), uri: z.string() });
@@ -121,7 +136,12 @@ const typedSchema = z.object({
   messageId: z.string().optional(),
   /** The prompt that the message invokes, with the arguments to send. */
   invocation: z
-    .object({ serverName: z.string(), promptName: z.string(), name: z.string(), arguments: z.record(z.string(), z.string()) })
+    .object({
+      serverName: z.string(),
+      promptName: z.string(),
+      name: z.string(),
+      arguments: z.record(z.string(), z.string()),
+    })
     .optional(),
   mentioned: z.array(wantedResourceSchema),
   /** Number of mentions beyond the limit. */
@@ -137,7 +157,10 @@ export type McpTyped = z.output<typeof typedSchema>;
 const resourceSchema = z.object({
   serverName: z.string(),
   uri: z.string(),
-  /** Ids of the messages that mention it, oldest first. It is shown while one of them is in the thread. */
+  /**
+   * Ids of the messages that mention it, oldest first. It is shown while one of them is in the
+   * thread.
+   */
   messageIds: z.array(z.string()),
   /** Its text in the prompt: `<MCP_RESOURCE …>` blocks. */
   block: z.string(),
@@ -174,14 +197,18 @@ const cachedResourceSchema = z.object({
   isError: z.boolean(),
 });
 
-/** A resource shown in a thread, for readers of the state: an element of the public key `cachedMcpResources`. JSON. */
+/**
+ * A resource shown in a thread, for readers of the state: an element of the public key
+ * `cachedMcpResources`. JSON.
+ */
 export type CachedMcpResource = z.output<typeof cachedResourceSchema>;
 
 export const EMPTY_ACTIVATION: McpActivation = Object.freeze({ v: 1, promoted: Object.freeze({}) });
 
 /**
- * Merges two writes of promotions, tool by tool. Higher `at` wins; at equal `at` present beats gone, then lower `order`, then
- * greater `hash`; `used` is the maximum. Commutative, associative and idempotent, so parallel writers agree in any order.
+ * Merges two writes of promotions, tool by tool. Higher `at` wins; at equal `at` present beats
+ * gone, then lower `order`, then greater `hash`; `used` is the maximum. Commutative, associative
+ * and idempotent, so parallel writers agree in any order.
  */
 export function mergeActivation(current: McpActivation, next: McpActivation): McpActivation {
   const promoted: Record<string, Promotion> = { ...current.promoted };
@@ -196,7 +223,10 @@ export function mergeActivation(current: McpActivation, next: McpActivation): Mc
 const MAX_PROMOTIONS = 1_000;
 const MAX_GONE = 100;
 
-/** Bounds what tools with ever new names leave behind. The same for the same entries, in whatever order they came. */
+/**
+ * Bounds what tools with ever new names leave behind. The same for the same entries, in whatever
+ * order they came.
+ */
 function bounded(promoted: Record<string, Promotion>): Record<string, Promotion> {
   const entries = Object.entries(promoted);
   if (entries.length <= MAX_GONE) return promoted;
@@ -206,7 +236,9 @@ function bounded(promoted: Record<string, Promotion>): Record<string, Promotion>
       .sort(([nameA, a], [nameB, b]) => b.used - a.used || b.at - a.at || (nameA < nameB ? -1 : 1))
       .slice(0, most);
   const kept = new Set([...newest(false, MAX_PROMOTIONS), ...newest(true, MAX_GONE)]);
-  return kept.size === entries.length ? promoted : Object.fromEntries(entries.filter((entry) => kept.has(entry)));
+  return kept.size === entries.length
+    ? promoted
+    : Object.fromEntries(entries.filter((entry) => kept.has(entry)));
 }
 
 function mergePromotion(a: Promotion, b: Promotion): Promotion {
@@ -264,10 +296,16 @@ export const PROTECTED_KEYS: readonly string[] = [
 ];
 
 function lastWrite<Value>(schema: z.ZodType<Value>): ReducedValue<Value, Value> {
-  return new ReducedValue<Value, Value>(schema, { inputSchema: schema, reducer: (_current, next) => next });
+  return new ReducedValue<Value, Value>(schema, {
+    inputSchema: schema,
+    reducer: (_current, next) => next,
+  });
 }
 
-/** State fields of a thread for `createAgent` and `StateGraph`. Callers cannot set keys that begin with `_`. */
+/**
+ * State fields of a thread for `createAgent` and `StateGraph`. Callers cannot set keys that begin
+ * with `_`.
+ */
 export const mcpStateSchema = new StateSchema({
   mcpActivation: new ReducedValue(activationSchema.default(EMPTY_ACTIVATION), {
     inputSchema: activationSchema.default(EMPTY_ACTIVATION),

@@ -7,4 +7,8 @@ export {
   type McpTestHubOptions,
   type McpTestServerEntry,
 } from "./faces/testing/createMcpTestHub.js";
-export { recordMcpServers, type McpRecording, type RecordedTool } from "./faces/testing/recording.js";
+export {
+  recordMcpServers,
+  type McpRecording,
+  type RecordedTool,
+} from "./faces/testing/recording.js";

@@ -11,21 +11,38 @@ import { quantile, ratioRow, type Row } from "../report.js";
 const ROUNDS = 3_000;
 const anything = z.custom<unknown>(() => true);
 
-/** A tool call over stdio and HTTP: ours, the adapter's and the bare request of the SDK, in turn on servers of their own. */
+/**
+ * A tool call over stdio and HTTP: ours, the adapter's and the bare request of the SDK, in turn on
+ * servers of their own.
+ */
 export async function callRows(): Promise<Row[]> {
   const stdio = quietFixture();
   const http = await serveHttp({});
   const rows = [
-    ...(await rowsOver("stdio", stdio, () => new StdioClientTransport({ command: stdio.command, args: [...stdio.args] }))),
-    ...(await rowsOver("HTTP", { url: http.url }, () => new StreamableHTTPClientTransport(new URL(http.url)))),
+    ...(await rowsOver(
+      "stdio",
+      stdio,
+      () => new StdioClientTransport({ command: stdio.command, args: [...stdio.args] }),
+    )),
+    ...(await rowsOver(
+      "HTTP",
+      { url: http.url },
+      () => new StreamableHTTPClientTransport(new URL(http.url)),
+    )),
   ];
   await http.close();
   return rows;
 }
 
-async function rowsOver(name: string, server: object, transport: () => StdioClientTransport | StreamableHTTPClientTransport) {
+async function rowsOver(
+  name: string,
+  server: object,
+  transport: () => StdioClientTransport | StreamableHTTPClientTransport,
+) {
   // The built package, as the adapter is built: the loader adds helpers to what runs from source.
-  const { McpHub } = (await import(new URL("../../dist/core.js", import.meta.url).href)) as typeof import("../../src/core.js");
+  const { McpHub } = (await import(
+    new URL("../../dist/core.js", import.meta.url).href
+  )) as typeof import("../../src/core.js");
   const hub = new McpHub({ mcpServers: { s: server } });
   const adapter = new MultiServerMCPClient({ mcpServers: { s: server } } as never);
   const bare = new Client({ name: "bench", version: "1" });
@@ -51,10 +68,30 @@ async function rowsOver(name: string, server: object, transport: () => StdioClie
     }
   }
   await Promise.all([hub.close(), adapter.close(), bare.close()]);
-  const [own, peer, alone] = times.map((values) => quantile(values.slice(ROUNDS / 4), 0.5)) as [number, number, number];
+  const [own, peer, alone] = times.map((values) => quantile(values.slice(ROUNDS / 4), 0.5)) as [
+    number,
+    number,
+    number,
+  ];
   const note = "median of interleaved rounds";
   return [
-    ratioRow(`tool.invoke to result over ${name}, against the adapter`, own, peer, "ms", "≤ 1.0 ×", (ratio) => ratio <= 1, note),
-    ratioRow(`the same against the bare request`, own, alone, "ms", "≤ 1.25 ×", (ratio) => ratio <= 1.25, note),
+    ratioRow(
+      `tool.invoke to result over ${name}, against the adapter`,
+      own,
+      peer,
+      "ms",
+      "≤ 1.0 ×",
+      (ratio) => ratio <= 1,
+      note,
+    ),
+    ratioRow(
+      `the same against the bare request`,
+      own,
+      alone,
+      "ms",
+      "≤ 1.25 ×",
+      (ratio) => ratio <= 1.25,
+      note,
+    ),
   ];
 }

@@ -29,7 +29,16 @@ export async function connectRows(): Promise<Row[]> {
   await client.close();
   await hub.close();
   await Promise.all(fixtures.map((fixture) => fixture.close()));
-  return [ratioRow("connecting 20 remote servers of 200 ms each", ours, peer, "ms", "≤ 1/6", (ratio) => ratio <= 1 / 6)];
+  return [
+    ratioRow(
+      "connecting 20 remote servers of 200 ms each",
+      ours,
+      peer,
+      "ms",
+      "≤ 1/6",
+      (ratio) => ratio <= 1 / 6,
+    ),
+  ];
 }
 
 /** The first model call beside a server that never answers. */

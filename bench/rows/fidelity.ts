@@ -17,12 +17,17 @@ import { limitRow, ratioRow, type Row } from "../report.js";
 const SCRIPT = fileURLToPath(new URL("../../../shared/peer/schema-fidelity.mjs", import.meta.url));
 const VIEW = fileURLToPath(new URL("../modelSchema.ts", import.meta.url));
 
-/** What of the recorded tools' schemas survives to the model, what providers would refuse, and what the view costs. */
+/**
+ * What of the recorded tools' schemas survives to the model, what providers would refuse, and what
+ * the view costs.
+ */
 export async function fidelityRows(): Promise<Row[]> {
   const entries = loadRecordings("all").flatMap(({ file, tools }) =>
     tools.flatMap((value) => {
       const reading = readTool(value);
-      return reading.kind === "dropped" ? [] : [toolEntry(file, `mcp__s__${reading.tool.name}`.slice(0, 64), reading.tool)];
+      return reading.kind === "dropped"
+        ? []
+        : [toolEntry(file, `mcp__s__${reading.tool.name}`.slice(0, 64), reading.tool)];
     }),
   );
   return [...lossRow(), await refusalRow(entries), timeRow(entries)];
@@ -32,7 +37,9 @@ export async function fidelityRows(): Promise<Row[]> {
 function lossRow(): Row[] {
   if (!existsSync(SCRIPT)) return [];
   const measure = (how: string): number => {
-    const printed = execFileSync(process.execPath, ["--import", "tsx", SCRIPT, RECORDINGS, how], { encoding: "utf8" });
+    const printed = execFileSync(process.execPath, ["--import", "tsx", SCRIPT, RECORDINGS, how], {
+      encoding: "utf8",
+    });
     return Number(/loss % of params: ([\d.]+)/.exec(printed)![1]);
   };
   return [
@@ -50,16 +57,25 @@ function lossRow(): Row[] {
 /** Tools that OpenAI or Anthropic would refuse: ours, and as the adapter gives them. */
 async function refusalRow(entries: readonly ToolEntry[]): Promise<Row> {
   const refused = (name: string, description: string, schema: unknown): boolean =>
-    toolViolations("openai-chat", { tools: [{ function: { name, description, parameters: schema } }] }).length +
+    toolViolations("openai-chat", {
+      tools: [{ function: { name, description, parameters: schema } }],
+    }).length +
       toolViolations("anthropic", { tools: [{ name, description, input_schema: schema }] }).length >
     0;
   const ours = entries.filter(({ boundName, description, inputSchema }) =>
-    refused(boundName, description.slice(0, PROFILES.generic.maxDescriptionChars), toModelSchema(inputSchema)),
+    refused(
+      boundName,
+      description.slice(0, PROFILES.generic.maxDescriptionChars),
+      toModelSchema(inputSchema),
+    ),
   ).length;
   let peer = 0;
   for (const { toolName, description, inputSchema } of entries) {
     const client = {
-      listTools: () => Promise.resolve({ tools: [{ name: toolName, description, inputSchema: structuredClone(inputSchema) }] }),
+      listTools: () =>
+        Promise.resolve({
+          tools: [{ name: toolName, description, inputSchema: structuredClone(inputSchema) }],
+        }),
     };
     const [tool] = await loadMcpTools("s", client as never, { throwOnLoadError: false });
     if (tool === undefined) peer += 1;
@@ -87,5 +103,12 @@ function timeRow(entries: readonly ToolEntry[]): Row {
     checkArguments(inputSchema, repairArguments(inputSchema, {}), hash);
   }
   const took = (performance.now() - startedAt) / entries.length;
-  return limitRow("view, repair and check of a recorded tool", took, "ms", "≤ 0.5 ms", took <= 0.5, "first use, nothing cached");
+  return limitRow(
+    "view, repair and check of a recorded tool",
+    took,
+    "ms",
+    "≤ 0.5 ms",
+    took <= 0.5,
+    "first use, nothing cached",
+  );
 }

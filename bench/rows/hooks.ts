@@ -2,7 +2,12 @@ import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
 import { McpHub, type PolicyOptions } from "../../src/core.js";
 import { McpAgent } from "../../src/agent/mcpAgent.js";
-import { mergeActivation, EMPTY_ACTIVATION, type McpStateUpdate, type McpThreadState } from "../../src/state.js";
+import {
+  mergeActivation,
+  EMPTY_ACTIVATION,
+  type McpStateUpdate,
+  type McpThreadState,
+} from "../../src/state.js";
 import { serveRecordings, type Recording } from "../recorded.js";
 import { limitRow, quantile, type Row } from "../report.js";
 
@@ -10,10 +15,14 @@ const HOPS = 3_000;
 const SERVERS = 20;
 const RULES_PER_SERVER = 10;
 
-/** Time inside our hooks for one step, with 200, 2,000 and 20,000 tools, and what a policy adds to it. */
+/**
+ * Time inside our hooks for one step, with 200, 2,000 and 20,000 tools, and what a policy adds to
+ * it.
+ */
 export async function hooksRows(): Promise<Row[]> {
   const times = new Map<number, number>();
-  for (const count of [200, 2_000, 20_000]) times.set(count, (await hopTimes(count, [undefined]))[0]!);
+  for (const count of [200, 2_000, 20_000])
+    times.set(count, (await hopTimes(count, [undefined]))[0]!);
   const [few, some, many] = [times.get(200)!, times.get(2_000)!, times.get(20_000)!];
   const ratio = many / few;
   return [
@@ -35,10 +44,10 @@ export async function hooksRows(): Promise<Row[]> {
 
 /** The same steps with and without 200 rules, in turns. */
 async function policyRow(): Promise<Row> {
-  const [without, with200] = (await hopTimes(20_000, [undefined, { deny: rules("tool_09"), ask: rules("tool_08") }])) as [
-    number,
-    number,
-  ];
+  const [without, with200] = (await hopTimes(20_000, [
+    undefined,
+    { deny: rules("tool_09"), ask: rules("tool_08") },
+  ])) as [number, number];
   return {
     name: "time in our hooks per step, 20,000 tools, with 200 rules against none",
     ours: with200,
@@ -55,13 +64,18 @@ async function policyRow(): Promise<Row> {
 function rules(head: string): string[] {
   return Array.from({ length: SERVERS }, (_, server) =>
     Array.from({ length: RULES_PER_SERVER / 2 }, (_unused, rule) =>
-      rule % 2 === 0 ? `mcp:call:server${server}:${head}${rule}0` : `mcp:call:server${server}:${head}${rule}?`,
+      rule % 2 === 0
+        ? `mcp:call:server${server}:${head}${rule}0`
+        : `mcp:call:server${server}:${head}${rule}?`,
     ),
   ).flat();
 }
 
 /** Medians of a step for each policy, taken in turns. */
-async function hopTimes(count: number, policies: readonly (PolicyOptions | undefined)[]): Promise<number[]> {
+async function hopTimes(
+  count: number,
+  policies: readonly (PolicyOptions | undefined)[],
+): Promise<number[]> {
   const recordings = Array.from({ length: SERVERS }, (_, server): Recording => ({
     file: `s${server}`,
     tools: Array.from({ length: count / SERVERS }, (_unused, tool) => generatedTool(tool)),
@@ -92,7 +106,12 @@ async function openThread(urls: readonly string[], policy: PolicyOptions | undef
     const activation =
       update.mcpActivation === undefined
         ? {}
-        : { mcpActivation: mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update.mcpActivation) };
+        : {
+            mcpActivation: mergeActivation(
+              state.mcpActivation ?? EMPTY_ACTIVATION,
+              update.mcpActivation,
+            ),
+          };
     state = { ...state, ...update, ...activation };
   };
   apply((await agent.start(agent.runOf(state, undefined), messages)).update);
@@ -104,10 +123,13 @@ async function openThread(urls: readonly string[], policy: PolicyOptions | undef
     const run = agent.runOf(state, undefined);
     const plan = await agent.prepare(run, { messages, foreignNames: new Set() });
     const review = await agent.review(run, answer, plan);
-    const asked = policy === undefined ? undefined : await agent.ask(run, messages, () => undefined);
+    const asked =
+      policy === undefined ? undefined : await agent.ask(run, messages, () => undefined);
     const route = await agent.route(run, call, false);
     const done =
-      route.kind === "run" ? route.after(new ToolMessage({ content: "", tool_call_id: "c", status: "success" })) : undefined;
+      route.kind === "run"
+        ? route.after(new ToolMessage({ content: "", tool_call_id: "c", status: "success" }))
+        : undefined;
     const elapsed = performance.now() - startedAt;
     for (const update of [plan.update, review, asked, done]) apply(update);
     return elapsed;
@@ -122,7 +144,10 @@ function generatedTool(index: number): Recording["tools"][number] {
     description: `Looks up record ${index} in the warehouse and gives back the rows that match, newest first.`,
     inputSchema: {
       type: "object",
-      properties: { query: { type: "string", description: "What to look for" }, limit: { type: "integer", default: 10 } },
+      properties: {
+        query: { type: "string", description: "What to look for" },
+        limit: { type: "integer", default: 10 },
+      },
       required: ["query"],
     },
   };

@@ -29,5 +29,14 @@ export async function mentionRows(): Promise<Row[]> {
   });
   const worst = medians.reduce((slowest, next) => (next.ms > slowest.ms ? next : slowest));
   const note = medians.map(({ kind, ms }) => `${kind} ${ms.toFixed(1)} ms`).join(", ");
-  return [limitRow("mentions of a message of 1 MB with 10,000 @", worst.ms, "ms", "< 50 ms", worst.ms < 50, note)];
+  return [
+    limitRow(
+      "mentions of a message of 1 MB with 10,000 @",
+      worst.ms,
+      "ms",
+      "< 50 ms",
+      worst.ms < 50,
+      note,
+    ),
+  ];
 }

@@ -10,11 +10,16 @@ const encoding = getEncoding("o200k_base");
 const tokens = (value: unknown): number =>
   encoding.encode(typeof value === "string" ? value : JSON.stringify(value), "all").length;
 
-/** Tokens that MCP adds to the first model call: ours, and when everything is bound as the adapter gives it. */
+/**
+ * Tokens that MCP adds to the first model call: ours, and when everything is bound as the adapter
+ * gives it.
+ */
 export async function promptRows(): Promise<Row[]> {
   const recordings = loadRecordings();
   if (recordings.length === 0) return [];
-  const bySize = recordings.filter(({ tools }) => tools.length > 0).sort((a, b) => tokens(a.tools) - tokens(b.tools));
+  const bySize = recordings
+    .filter(({ tools }) => tools.length > 0)
+    .sort((a, b) => tokens(a.tools) - tokens(b.tools));
   const middle = Math.floor(bySize.length / 2);
   const five = bySize.slice(middle - 2, middle + 3);
   return [
@@ -23,7 +28,11 @@ export async function promptRows(): Promise<Row[]> {
   ];
 }
 
-async function promptRow(what: string, recordings: readonly Recording[], limit: number): Promise<Row> {
+async function promptRow(
+  what: string,
+  recordings: readonly Recording[],
+  limit: number,
+): Promise<Row> {
   const { urls, close } = await serveRecordings(recordings);
   const keys = shortNames(recordings);
   const mcpServers = Object.fromEntries(keys.map((key, index) => [key, { url: urls[index]! }]));
@@ -56,7 +65,10 @@ async function promptRow(what: string, recordings: readonly Recording[], limit: 
   );
 }
 
-/** Short keys such as people write: the last part of the package's name, numbered where two are equal. */
+/**
+ * Short keys such as people write: the last part of the package's name, numbered where two are
+ * equal.
+ */
 function shortNames(recordings: readonly Recording[]): string[] {
   const taken = new Set<string>();
   return recordings.map(({ file }) => {

@@ -1,4 +1,5 @@
-// The agent that a LangGraph server serves: the hub is made once per process, threads are kept by the server.
+// The agent that a LangGraph server serves: the hub is made once per process, threads are kept by
+// the server.
 import { AIMessage } from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import { createAgent } from "langchain";

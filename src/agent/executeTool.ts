@@ -19,7 +19,10 @@ const SCHEMA: JsonSchema = {
   required: ["name"],
 };
 
-/** The call inside a call of `execute_mcp_tool`, whose arguments may be JSON text; `undefined` without a name. Never throws. */
+/**
+ * The call inside a call of `execute_mcp_tool`, whose arguments may be JSON text; `undefined`
+ * without a name. Never throws.
+ */
 export function innerCall({ id, args }: ToolCall): ToolCall | undefined {
   if (!isRecord(args) || typeof args["name"] !== "string" || args["name"] === "") return undefined;
   return { id, name: args["name"], args: readArguments(args["arguments"]) };
@@ -36,13 +39,21 @@ function readArguments(given: unknown): unknown {
 
 /** `execute_mcp_tool` as it is bound. @param inner - The tool that the call runs, for traces. */
 export function executeTool(run: RunTool, inner?: ToolEntry): McpTool {
-  const metadata = inner === undefined ? {} : { serverName: inner.serverName, toolName: inner.toolName };
-  return new McpTool({ name: EXECUTE_TOOL_NAME, description: DESCRIPTION, schema: SCHEMA, metadata, run });
+  const metadata =
+    inner === undefined ? {} : { serverName: inner.serverName, toolName: inner.toolName };
+  return new McpTool({
+    name: EXECUTE_TOOL_NAME,
+    description: DESCRIPTION,
+    schema: SCHEMA,
+    metadata,
+    run,
+  });
 }
 
 /** Adds the schema to an answer about invalid arguments, for the model may not have seen it. */
 export function withSchema(message: ToolMessage, entry: ToolEntry): ToolMessage {
-  if (!isMcpArtifact(message.artifact) || message.artifact.errorCode !== "INVALID_ARGUMENTS") return message;
+  if (!isMcpArtifact(message.artifact) || message.artifact.errorCode !== "INVALID_ARGUMENTS")
+    return message;
   message.content = `${message.text}\nIts arguments: ${schemaText(entry)}`;
   return message;
 }

@@ -22,7 +22,13 @@ import { placeResources, type PlacedResources } from "../input/placeResources.js
 import { shownResources } from "../input/threadResources.js";
 import { TurnInput, type TurnOutcome } from "../input/turnInput.js";
 import { withoutAnswered } from "../input/typed.js";
-import { EMPTY_ACTIVATION, mergeActivation, type McpAsked, type McpStateUpdate, type McpThreadState } from "../state.js";
+import {
+  EMPTY_ACTIVATION,
+  mergeActivation,
+  type McpAsked,
+  type McpStateUpdate,
+  type McpThreadState,
+} from "../state.js";
 import type * as z from "zod";
 import { openCalls } from "./openCalls.js";
 import { withOrphansAnswered } from "./orphans.js";
@@ -63,8 +69,9 @@ export interface ModelCall {
 }
 
 /**
- * One agent's use of a hub, for all faces and threads; holds no conversation. A run calls {@link start}, {@link answerTyped},
- * {@link prepare}, {@link review}, {@link ask} and {@link route}, in this order.
+ * One agent's use of a hub, for all faces and threads; holds no conversation. A run calls {@link
+ * start}, {@link answerTyped}, {@link prepare}, {@link review}, {@link ask} and {@link route}, in
+ * this order.
  */
 export class McpAgent {
   readonly #hub: HubParts;
@@ -82,12 +89,31 @@ export class McpAgent {
   /** @throws {McpConfigError} when `servers` names a server that the hub does not have. */
   constructor(hub: McpHub, options: z.output<typeof agentOptionsSchema> = {}) {
     const parts = partsOf(hub);
-    const { servers, tools, strategy = "promote", listing = true, search = true, resourceTools = true } = options;
-    const { mentions = true, commands = true, chatCommands = "thread", placement = "system" } = options;
+    const {
+      servers,
+      tools,
+      strategy = "promote",
+      listing = true,
+      search = true,
+      resourceTools = true,
+    } = options;
+    const {
+      mentions = true,
+      commands = true,
+      chatCommands = "thread",
+      placement = "system",
+    } = options;
     const budgets = budgetsOf(options, parts.settings.budgets);
     this.#hub = parts;
     this.#views = parts.views({ servers, tools });
-    this.#settings = { budgets, names: parts.settings.names, strategy, listing, search, resourceTools };
+    this.#settings = {
+      budgets,
+      names: parts.settings.names,
+      strategy,
+      listing,
+      search,
+      resourceTools,
+    };
     this.#onAsk = options.onAsk;
     this.#placement = placement;
     this.#maxProviderTools = options.maxProviderTools ?? DEFAULTS.maxProviderTools;
@@ -110,13 +136,22 @@ export class McpAgent {
     return { view: this.#views.of(caller.context ?? {}, state.disabledMcpServers), state, caller };
   }
 
-  /** Begins a run: connects servers, takes typed input, lists. Input that needs approval waits for {@link answerTyped}. */
+  /**
+   * Begins a run: connects servers, takes typed input, lists. Input that needs approval waits for
+   * {@link answerTyped}.
+   */
   async start(run: RunContext, messages: readonly BaseMessage[]): Promise<TurnOutcome> {
     const { view, state, caller } = run;
     await this.#servers.ready(run);
     const waiting = waitingPrograms(this.#hub.consents, view.serverNames, state);
     // A sub-agent's task was written by a model: do not read it as typed input.
-    const taken = await this.#input.take({ state, messages, view, caller, isTyped: !isInsideOfTool(caller) });
+    const taken = await this.#input.take({
+      state,
+      messages,
+      view,
+      caller,
+      isTyped: !isInsideOfTool(caller),
+    });
     const turn = { ...taken, update: { ...withoutOldStep(state), ...taken.update, ...waiting } };
     // The listing of a new thread waits until it is known which programs may start.
     if (turn.isAnswered || (state._mcpSent === undefined && "_mcpConsents" in waiting)) return turn;
@@ -124,7 +159,10 @@ export class McpAgent {
     return { ...turn, update: { ...turn.update, ...update } };
   }
 
-  /** Asks a person about typed input and programs, by `interrupt` or `onAsk`. @returns `undefined` when nothing waits. */
+  /**
+   * Asks a person about typed input and programs, by `interrupt` or `onAsk`.
+   * @returns `undefined` when nothing waits.
+   */
   async answerTyped(
     run: RunContext,
     messages: readonly BaseMessage[],
@@ -150,7 +188,12 @@ export class McpAgent {
     const promoted = update?.mcpActivation ?? EMPTY_ACTIVATION;
     const activation = mergeActivation(activationOf(state), promoted);
     const { strategy, budgets } = this.#settings;
-    const bound = toolsToBind(view, sent, strategy === "execute" ? EMPTY_ACTIVATION : activation, budgets);
+    const bound = toolsToBind(
+      view,
+      sent,
+      strategy === "execute" ? EMPTY_ACTIVATION : activation,
+      budgets,
+    );
     const entries = bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry] : []));
     const { providerTools, isSearchNeeded } = toolsForProvider({
       search: strategy === "provider" ? client.search : undefined,
@@ -162,18 +205,32 @@ export class McpAgent {
     });
     const tools = bound.flatMap((tool) => {
       if (tool.kind === "synthetic" && tool.name === SEARCH_TOOL_NAME && !isSearchNeeded) return [];
-      const made = tool.kind === "mcp" ? this.#hub.tools.of(tool.entry, client.profile) : this.#synthetic.get(tool.name);
+      const made =
+        tool.kind === "mcp"
+          ? this.#hub.tools.of(tool.entry, client.profile)
+          : this.#synthetic.get(tool.name);
       return made === undefined || foreignNames.has(made.name) ? [] : [made];
     });
     const boundChars = entries.reduce((sum, entry) => sum + entry.definitionChars, 0);
     const withheldChars = view.definitionChars - boundChars;
     const listingChars = sent.listing.length;
-    if (!isPreview) this.#hub.events.emit("context", { ...caller.origin, withheldChars, boundChars, listingChars });
+    if (!isPreview)
+      this.#hub.events.emit("context", {
+        ...caller.origin,
+        withheldChars,
+        boundChars,
+        listingChars,
+      });
     const isOurs = (name: string): boolean =>
       !foreignNames.has(name) &&
-      (this.#synthetic.get(name) !== undefined || isOurPrefix(name) || view.catalog.tool(name) !== undefined);
+      (this.#synthetic.get(name) !== undefined ||
+        isOurPrefix(name) ||
+        view.catalog.tool(name) !== undefined);
     const answered = withNotes(withOrphansAnswered(withoutAnswered(messages), isOurs), sent.notes);
-    const shown = toRequestMessages(answered, { images: client.images, maxStepResultChars: budgets.maxStepResultChars });
+    const shown = toRequestMessages(answered, {
+      images: client.images,
+      maxStepResultChars: budgets.maxStepResultChars,
+    });
     const placed = this.#placeResources(run, shown, threadMessages, client);
     return {
       listing: sent.listing,
@@ -186,12 +243,21 @@ export class McpAgent {
     };
   }
 
-  /** Reviews the model's answer once: finds calls of unbound tools, and calls that need approval. */
-  review(run: RunContext, answer: AIMessage, plan: ModelCallPlan): Promise<McpStateUpdate | undefined> {
+  /**
+   * Reviews the model's answer once: finds calls of unbound tools, and calls that need approval.
+   */
+  review(
+    run: RunContext,
+    answer: AIMessage,
+    plan: ModelCallPlan,
+  ): Promise<McpStateUpdate | undefined> {
     return this.#review.review(run, answer, plan);
   }
 
-  /** Asks a person about all calls that {@link review} recorded, by `interrupt` or `onAsk`, without deciding again. */
+  /**
+   * Asks a person about all calls that {@link review} recorded, by `interrupt` or `onAsk`, without
+   * deciding again.
+   */
   async ask(
     { state, caller }: RunContext,
     messages: readonly BaseMessage[],
@@ -206,18 +272,29 @@ export class McpAgent {
     return { _mcpDecisions: await this.#askPeople(asked, interrupt, caller) };
   }
 
-  /** Decides where a tool call goes. @param isOwn - Whether the agent has its own tool of that name. */
+  /**
+   * Decides where a tool call goes.
+   * @param isOwn - Whether the agent has its own tool of that name.
+   */
   route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     return this.#router.route(run, call, isOwn);
   }
 
   /** Asks about programs, starts the approved ones, and waits for them until the deadline. */
-  async #askConsents({ view, state, caller }: RunContext, interrupt: Interrupt | undefined): Promise<McpStateUpdate> {
+  async #askConsents(
+    { view, state, caller }: RunContext,
+    interrupt: Interrupt | undefined,
+  ): Promise<McpStateUpdate> {
     const asked = state._mcpConsents ?? undefined;
     const { consents, pool } = this.#hub;
     if (asked === undefined || consents === undefined) return {};
     await settleConsents(consents, asked, await this.#askPeople(asked, interrupt, caller));
-    await pool.settle(view.serverNames, this.#settings.budgets.startupDeadlineMs, "now", caller.signal);
+    await pool.settle(
+      view.serverNames,
+      this.#settings.budgets.startupDeadlineMs,
+      "now",
+      caller.signal,
+    );
     return { _mcpConsents: null };
   }
 

@@ -32,11 +32,17 @@ export async function prepareModelRequest(
   run: RunContext,
   messages: readonly BaseMessage[],
   ownTools: OwnTools,
-  { systemPrompt, model }: { readonly systemPrompt?: string | SystemMessage | undefined; readonly model?: unknown },
+  {
+    systemPrompt,
+    model,
+  }: { readonly systemPrompt?: string | SystemMessage | undefined; readonly model?: unknown },
 ): Promise<ModelRequest> {
   const plan = await agent.prepare(run, { messages, foreignNames: ownTools.names, model });
   const leading = typeof systemPrompt === "string" ? new SystemMessage(systemPrompt) : systemPrompt;
-  const systemMessage = withBlocks(leading ?? new SystemMessage(""), [plan.listing, ...plan.resources]);
+  const systemMessage = withBlocks(leading ?? new SystemMessage(""), [
+    plan.listing,
+    ...plan.resources,
+  ]);
   return {
     systemMessage: systemMessage.text === "" ? undefined : systemMessage,
     messages: plan.messages,

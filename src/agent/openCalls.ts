@@ -6,6 +6,10 @@ export function openCalls(messages: readonly BaseMessage[]): NonNullable<AIMessa
   if (last < 0) return [];
   const behind = messages.slice(last + 1);
   if (behind.some((message) => HumanMessage.isInstance(message))) return [];
-  const answered = new Set(behind.flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])));
-  return ((messages[last] as AIMessage).tool_calls ?? []).filter(({ id }) => id === undefined || !answered.has(id));
+  const answered = new Set(
+    behind.flatMap((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : [])),
+  );
+  return ((messages[last] as AIMessage).tool_calls ?? []).filter(
+    ({ id }) => id === undefined || !answered.has(id),
+  );
 }

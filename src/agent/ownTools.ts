@@ -15,7 +15,9 @@ export interface ToolCallOutcome {
   readonly update: McpStateUpdate | undefined;
 }
 
-/** Runs the tool calls of an agent other than `createAgent`: its own tools and ours, bound or not. */
+/**
+ * Runs the tool calls of an agent other than `createAgent`: its own tools and ours, bound or not.
+ */
 export class OwnTools {
   readonly tools: readonly StructuredToolInterface[];
   readonly names: ReadonlySet<string>;
@@ -29,11 +31,18 @@ export class OwnTools {
     this.#byName = new Map(tools.map((tool) => [tool.name, tool]));
     this.names = new Set(this.#byName.keys());
     if (this.names.size === tools.length) return;
-    const twice = tools.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
-    throw new McpConfigError(`"ownTools" has two tools of the name "${twice}". Give each a name of its own.`);
+    const twice = tools
+      .map(({ name }) => name)
+      .find((name, index, names) => names.indexOf(name) !== index);
+    throw new McpConfigError(
+      `"ownTools" has two tools of the name "${twice}". Give each a name of its own.`,
+    );
   }
 
-  /** Runs one call; a failure becomes an answer of status `error`. @throws abort reasons and LangGraph's interrupts. */
+  /**
+   * Runs one call; a failure becomes an answer of status `error`.
+   * @throws abort reasons and LangGraph's interrupts.
+   */
   async run(run: RunContext, call: ToolCall): Promise<ToolCallOutcome> {
     const route = await this.#agent.route(run, call, this.names.has(call.name));
     switch (route.kind) {
@@ -54,7 +63,10 @@ export class OwnTools {
   async #runOwn(call: ToolCall, run: RunContext): Promise<ToolMessage | Command> {
     const tool = this.#byName.get(call.name);
     if (tool === undefined) {
-      return errorMessage(call, `There is no tool "${call.name}". Tools: ${[...this.names].join(", ")}.`);
+      return errorMessage(
+        call,
+        `There is no tool "${call.name}". Tools: ${[...this.names].join(", ")}.`,
+      );
     }
     try {
       return await invoke(tool, call, run);

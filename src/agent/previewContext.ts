@@ -1,6 +1,10 @@
 import type { BaseMessage } from "@langchain/core/messages";
 
-import { agentOptionsSchema, parseAgentOptions, type McpAgentOptions } from "../config/agentOptions.js";
+import {
+  agentOptionsSchema,
+  parseAgentOptions,
+  type McpAgentOptions,
+} from "../config/agentOptions.js";
 import type { McpRunContext } from "../config/policyOptions.js";
 import { McpAgent } from "./mcpAgent.js";
 import { McpConfigError } from "../errors.js";
@@ -14,14 +18,19 @@ export interface ContextPreview {
   /** Texts behind the listing, one per resource. */
   readonly resources: readonly string[];
   /** Tools bound behind the agent's own, in order. */
-  readonly tools: readonly { readonly name: string; readonly description: string; readonly schema: unknown }[];
+  readonly tools: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly schema: unknown;
+  }[];
   /** Notes about changed tools, between the messages. */
   readonly notes: readonly string[];
 }
 
 /**
  * Shows the additions to a thread's next model call, without calling the model.
- * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new one.
+ * @param state - State of the thread, as `graph.getState(config).values` returns it; `{}` for a new
+ * one.
  * @param options - As given to `mcpMiddleware`.
  * @param context - As given to the run.
  */
@@ -33,7 +42,9 @@ export async function previewContext(
 ): Promise<ContextPreview> {
   const option = Object.keys(state).find((key) => Object.hasOwn(agentOptionsSchema.shape, key));
   if (option !== undefined) {
-    throw new McpConfigError(`previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`);
+    throw new McpConfigError(
+      `previewContext(hub, state, options): "${option}" is an option; give it in the third argument.`,
+    );
   }
   const agent = new McpAgent(hub, parseAgentOptions(options, "previewContext options"));
   const messages = state.messages ?? [];

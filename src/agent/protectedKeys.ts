@@ -3,14 +3,18 @@ import { Command, isCommand, Send } from "@langchain/langgraph";
 
 import { PROTECTED_KEYS } from "../state.js";
 
-/** Removes state keys that only this package writes from another tool's `Command`, also from its `Send`s. */
+/**
+ * Removes state keys that only this package writes from another tool's `Command`, also from its
+ * `Send`s.
+ */
 export function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage | Command {
   if (!isCommand(result)) return result;
   const { graph, resume } = result;
   const update = cleanUpdate(result.update);
   const targets = Array.isArray(result.goto) ? result.goto : [result.goto];
   const cleaned = targets.map(cleanSend);
-  const isSame = update === result.update && cleaned.every((target, index) => target === targets[index]);
+  const isSame =
+    update === result.update && cleaned.every((target, index) => target === targets[index]);
   if (isSame) return result;
   return new Command({
     ...(update === undefined ? {} : { update: update as Record<string, unknown> }),
@@ -22,7 +26,9 @@ export function withoutProtectedKeys(result: ToolMessage | Command): ToolMessage
 
 function cleanUpdate(update: unknown): unknown {
   if (typeof update !== "object" || update === null) return update;
-  const entries: [string, unknown][] = Array.isArray(update) ? (update as [string, unknown][]) : Object.entries(update);
+  const entries: [string, unknown][] = Array.isArray(update)
+    ? (update as [string, unknown][])
+    : Object.entries(update);
   if (!entries.some(([key]) => PROTECTED_KEYS.includes(key))) return update;
   return Object.fromEntries(entries.filter(([key]) => !PROTECTED_KEYS.includes(key)));
 }

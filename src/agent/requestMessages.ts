@@ -1,4 +1,9 @@
-import { HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+import {
+  HumanMessage,
+  ToolMessage,
+  type BaseMessage,
+  type MessageContent,
+} from "@langchain/core/messages";
 
 import type { ImagePlacement } from "../call/contentBlock.js";
 import { cutMiddle, isMcpArtifact, type ImageBlock } from "../call/result.js";
@@ -13,8 +18,14 @@ export interface ResultPlacement {
 const IMAGE_FOLLOWS = "[The image of this result follows below.]";
 const IMAGE_NOT_SHOWN = "[This result has an image, which this model cannot see.]";
 
-/** Fits results of one step into their limit and places images. Pure; returns the same array if nothing changes. */
-export function toRequestMessages(messages: BaseMessage[], placement: ResultPlacement): BaseMessage[] {
+/**
+ * Fits results of one step into their limit and places images. Pure; returns the same array if
+ * nothing changes.
+ */
+export function toRequestMessages(
+  messages: BaseMessage[],
+  placement: ResultPlacement,
+): BaseMessage[] {
   const result: BaseMessage[] = [];
   let isChanged = false;
   for (let index = 0; index < messages.length;) {
@@ -42,11 +53,17 @@ function stepAt(messages: readonly BaseMessage[], from: number): ToolMessage[] {
   return step;
 }
 
-function placeStep(step: ToolMessage[], { images, maxStepResultChars }: ResultPlacement): BaseMessage[] {
+function placeStep(
+  step: ToolMessage[],
+  { images, maxStepResultChars }: ResultPlacement,
+): BaseMessage[] {
   const ours = step.map((message) => isMcpArtifact(message.artifact));
-  const lengths = step.map((message, index) => (ours[index] === true ? textOf(message.content).length : 0));
+  const lengths = step.map((message, index) =>
+    ours[index] === true ? textOf(message.content).length : 0,
+  );
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  const share = total > maxStepResultChars ? fairShare(lengths, maxStepResultChars) : Number.POSITIVE_INFINITY;
+  const share =
+    total > maxStepResultChars ? fairShare(lengths, maxStepResultChars) : Number.POSITIVE_INFINITY;
   const moved: ImageBlock[] = [];
   let isChanged = false;
   const placed = step.map((message, index) => {
@@ -61,10 +78,19 @@ function placeStep(step: ToolMessage[], { images, maxStepResultChars }: ResultPl
   if (!isChanged) return step;
   return moved.length === 0
     ? placed
-    : [...placed, new HumanMessage({ content: [{ type: "text", text: imageCaption(moved.length) }, ...moved] })];
+    : [
+        ...placed,
+        new HumanMessage({
+          content: [{ type: "text", text: imageCaption(moved.length) }, ...moved],
+        }),
+      ];
 }
 
-function contentFor(text: string, pictures: readonly ImageBlock[], images: ImagePlacement): MessageContent {
+function contentFor(
+  text: string,
+  pictures: readonly ImageBlock[],
+  images: ImagePlacement,
+): MessageContent {
   if (pictures.length === 0) return text;
   if (images === "tool") return [{ type: "text", text }, ...pictures];
   const note = images === "human" ? IMAGE_FOLLOWS : IMAGE_NOT_SHOWN;
@@ -78,7 +104,10 @@ function imageCaption(count: number): string {
 }
 
 /** A copy of one of our tool messages, which have no other fields. */
-function withContent({ id, name, status, tool_call_id, artifact }: ToolMessage, content: MessageContent): ToolMessage {
+function withContent(
+  { id, name, status, tool_call_id, artifact }: ToolMessage,
+  content: MessageContent,
+): ToolMessage {
   return new ToolMessage({
     content,
     tool_call_id,
@@ -91,11 +120,15 @@ function withContent({ id, name, status, tool_call_id, artifact }: ToolMessage, 
 
 function textOf(content: MessageContent): string {
   if (typeof content === "string") return content;
-  return content.map((block) => (block.type === "text" && "text" in block ? String(block["text"]) : "")).join("");
+  return content
+    .map((block) => (block.type === "text" && "text" in block ? String(block["text"]) : ""))
+    .join("");
 }
 
 function imagesOf(content: MessageContent): ImageBlock[] {
   return typeof content === "string"
     ? []
-    : content.filter((block) => block.type === "image_url").map((block) => block as unknown as ImageBlock);
+    : content
+        .filter((block) => block.type === "image_url")
+        .map((block) => block as unknown as ImageBlock);
 }

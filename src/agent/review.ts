@@ -21,7 +21,10 @@ export interface RequestTools {
   readonly foreignNames: ReadonlySet<string>;
 }
 
-/** Finds the calls of an answer that are ours and that need approval. Runs once; later hooks read the result from the state. */
+/**
+ * Finds the calls of an answer that are ours and that need approval. Runs once; later hooks read
+ * the result from the state.
+ */
 export class CallReview {
   readonly #hub: HubParts;
   readonly #servers: AgentServers;
@@ -32,7 +35,11 @@ export class CallReview {
   }
 
   /** @returns The state update; `undefined` when there is none. */
-  async review(run: RunContext, answer: AIMessage, request: RequestTools): Promise<McpStateUpdate | undefined> {
+  async review(
+    run: RunContext,
+    answer: AIMessage,
+    request: RequestTools,
+  ): Promise<McpStateUpdate | undefined> {
     const unbound: McpUnbound = {};
     const asked: McpAsked = {};
     const ours = new Set(request.tools.map(({ name }) => name));
@@ -44,9 +51,18 @@ export class CallReview {
       const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
       const call: ToolCall = (isExecution ? innerCall(sent) : undefined) ?? sent;
       const isBound = isExecution || ours.has(call.name);
-      const verdict = isBound ? undefined : deferred.has(call.name) ? "deferred" : unboundVerdict(run, call.name, request);
+      const verdict = isBound
+        ? undefined
+        : deferred.has(call.name)
+          ? "deferred"
+          : unboundVerdict(run, call.name, request);
       if (verdict !== undefined) unbound[id] = verdict;
-      if (verdict === "foreign" || verdict === "suggest" || (!isExecution && request.foreignNames.has(call.name))) continue;
+      if (
+        verdict === "foreign" ||
+        verdict === "suggest" ||
+        (!isExecution && request.foreignNames.has(call.name))
+      )
+        continue;
       const ofResources = isExecution ? undefined : this.#judgeResources(run, call, ours);
       const wanted = ofResources ?? (await this.#judge(run, call, verdict === "repair"));
       if (wanted === undefined) continue;
@@ -70,10 +86,19 @@ export class CallReview {
   }
 
   /** Judges the request of a resource tool; `undefined` for other calls. */
-  #judgeResources({ view, caller }: RunContext, call: ToolCall, ours: ReadonlySet<string>): Wanted | undefined {
+  #judgeResources(
+    { view, caller }: RunContext,
+    call: ToolCall,
+    ours: ReadonlySet<string>,
+  ): Wanted | undefined {
     const operation = ours.has(call.name) ? resourceOperation(call.name, call.args) : undefined;
-    if (operation === undefined || !view.serverNames.includes(operation.serverName)) return undefined;
-    return { operation, decision: this.#hub.permits.decide(operation, caller), name: permissionOf(operation) };
+    if (operation === undefined || !view.serverNames.includes(operation.serverName))
+      return undefined;
+    return {
+      operation,
+      decision: this.#hub.permits.decide(operation, caller),
+      name: permissionOf(operation),
+    };
   }
 
   /** Judges a call; `undefined` if it is not ours or cannot run: the call itself reports why. */
@@ -87,7 +112,13 @@ export class CallReview {
     if (entry === undefined || permits.isFree(callOf(entry, call.args), caller)) return undefined;
     const { serverName, toolName } = entry;
     try {
-      const judged = await gate.judge({ ...caller, serverName, toolName, arguments: call.args, toolCallId: call.id });
+      const judged = await gate.judge({
+        ...caller,
+        serverName,
+        toolName,
+        arguments: call.args,
+        toolCallId: call.id,
+      });
       // Invalid arguments fail before anyone is asked.
       if (judged.decision.kind === "ask") checked(judged.entry, judged.operation.arguments);
       const { operation, decision } = judged;
@@ -100,10 +131,15 @@ export class CallReview {
   }
 }
 
-function unboundVerdict({ view }: RunContext, name: string, { foreignNames }: RequestTools): McpUnbound[string] | undefined {
+function unboundVerdict(
+  { view }: RunContext,
+  name: string,
+  { foreignNames }: RequestTools,
+): McpUnbound[string] | undefined {
   const isKnown = view.tool(name) !== undefined;
   const namesakes = namesakesOf(view, name);
-  if (foreignNames.has(name)) return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
+  if (foreignNames.has(name))
+    return isKnown || namesakes.length > 0 || isOurPrefix(name) ? "foreign" : undefined;
   if (isKnown || namesakes.length === 0) return undefined;
   return namesakes.length === 1 ? "repair" : "suggest";
 }

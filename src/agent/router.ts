@@ -8,7 +8,12 @@ import type { ToolEntry } from "../catalog/toolEntry.js";
 import { isOurPrefix, namesakesOf } from "../disclose/namesakes.js";
 import { activationOf, promotionOf } from "../disclose/promotion.js";
 import { unknownToolText } from "../disclose/search.js";
-import { EXECUTE_TOOL_NAME, RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, type ThreadSettings } from "../disclose/thread.js";
+import {
+  EXECUTE_TOOL_NAME,
+  RESOURCE_TOOL_NAMES,
+  SEARCH_TOOL_NAME,
+  type ThreadSettings,
+} from "../disclose/thread.js";
 import type { HubParts } from "../hub/hubParts.js";
 import { resourceOperation, type ResourceToolName } from "../input/resourceTools.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
@@ -49,14 +54,22 @@ type Verdict =
 const AMBIGUOUS =
   "This call was not run: another call of the same step has the same id, and a person has to approve one of them. Call them again.";
 
-/** Decides whether a tool call is ours, applies a person's decision, and returns the tool that runs it. */
+/**
+ * Decides whether a tool call is ours, applies a person's decision, and returns the tool that runs
+ * it.
+ */
 export class ToolRouter {
   readonly #hub: HubParts;
   readonly #servers: AgentServers;
   readonly #settings: ThreadSettings;
   readonly #synthetic: SyntheticTools;
 
-  constructor(hub: HubParts, servers: AgentServers, settings: ThreadSettings, synthetic: SyntheticTools) {
+  constructor(
+    hub: HubParts,
+    servers: AgentServers,
+    settings: ThreadSettings,
+    synthetic: SyntheticTools,
+  ) {
     this.#hub = hub;
     this.#servers = servers;
     this.#settings = settings;
@@ -70,23 +83,38 @@ export class ToolRouter {
     const synthetic = await this.#syntheticRoute(run, call);
     if (synthetic !== undefined) return synthetic;
     const { view, state } = run;
-    const mayBeOurs = isOurPrefix(call.name) || verdict !== undefined || Object.hasOwn(activationOf(state).promoted, call.name);
+    const mayBeOurs =
+      isOurPrefix(call.name) ||
+      verdict !== undefined ||
+      Object.hasOwn(activationOf(state).promoted, call.name);
     const entry = await this.#servers.lookUp(run, call.name, mayBeOurs);
     // A tool of the provider's search stays deferred: binding it would change the request.
     if (entry !== undefined) return this.#callRoute(run, call, entry, verdict === "deferred");
-    const namesakes = verdict === undefined || verdict === "deferred" ? [] : namesakesOf(view, call.name);
+    const namesakes =
+      verdict === undefined || verdict === "deferred" ? [] : namesakesOf(view, call.name);
     const [only, ...others] = namesakes;
-    if (only === undefined) return isOurPrefix(call.name) ? answer(call, unknownToolText(view, call.name)) : { kind: "pass" };
+    if (only === undefined)
+      return isOurPrefix(call.name)
+        ? answer(call, unknownToolText(view, call.name))
+        : { kind: "pass" };
     const isRepaired = verdict === "repair" && others.length === 0;
-    const otherwise = isRepaired ? this.#callRoute(run, call, only, false) : answer(call, namesakesText(call.name, namesakes));
+    const otherwise = isRepaired
+      ? this.#callRoute(run, call, only, false)
+      : answer(call, namesakesText(call.name, namesakes));
     return { kind: "unbound", otherwise };
   }
 
-  async #syntheticRoute(run: RunContext, call: ToolCall): Promise<RunRoute | AnswerRoute | undefined> {
+  async #syntheticRoute(
+    run: RunContext,
+    call: ToolCall,
+  ): Promise<RunRoute | AnswerRoute | undefined> {
     const { search, strategy, resourceTools } = this.#settings;
     if (call.name === SEARCH_TOOL_NAME && search) return this.#searchRoute(run);
-    if (call.name === EXECUTE_TOOL_NAME && strategy === "execute") return this.#executeRoute(run, call);
-    const name = resourceTools ? RESOURCE_TOOL_NAMES.find((known) => known === call.name) : undefined;
+    if (call.name === EXECUTE_TOOL_NAME && strategy === "execute")
+      return this.#executeRoute(run, call);
+    const name = resourceTools
+      ? RESOURCE_TOOL_NAMES.find((known) => known === call.name)
+      : undefined;
     return name === undefined ? undefined : this.#resourceRoute(run, call, name);
   }
 
@@ -116,7 +144,11 @@ export class ToolRouter {
     }
     const { context, origin } = run.caller;
     const caller = { context, origin, ...approvalOf(decided) };
-    return { kind: "run", tool: this.#synthetic.resourcesFor(name, run, caller), after: () => undefined };
+    return {
+      kind: "run",
+      tool: this.#synthetic.resourcesFor(name, run, caller),
+      after: () => undefined,
+    };
   }
 
   async #executeRoute(run: RunContext, call: ToolCall): Promise<RunRoute | AnswerRoute> {
@@ -127,22 +159,36 @@ export class ToolRouter {
     if (verdict.kind === "answer") return answer(call, verdict.text);
     const runInner = this.#hub.tools.runner(entry, verdict.caller);
     const args = verdict.edited ?? inner!.args;
-    const tool = executeTool(async (_outer, outerCall) => withSchema(await runInner(args, outerCall), entry), entry);
+    const tool = executeTool(
+      async (_outer, outerCall) => withSchema(await runInner(args, outerCall), entry),
+      entry,
+    );
     return { kind: "run", tool, after: () => undefined };
   }
 
-  #callRoute(run: RunContext, call: ToolCall, entry: ToolEntry, staysDeferred: boolean): RunRoute | AnswerRoute {
+  #callRoute(
+    run: RunContext,
+    call: ToolCall,
+    entry: ToolEntry,
+    staysDeferred: boolean,
+  ): RunRoute | AnswerRoute {
     const verdict = this.#verdict(run, call, entry);
     if (verdict.kind === "answer") return answer(call, verdict.text);
     const { tools } = this.#hub;
     const after = ({ status }: ToolMessage): McpStateUpdate | undefined =>
       status === "error" || staysDeferred ? undefined : this.#promotion(run, [entry]);
     const tool = verdict.caller === undefined ? tools.of(entry) : tools.for(entry, verdict.caller);
-    return { kind: "run", tool, after, ...(verdict.edited === undefined ? {} : { args: verdict.edited }) };
+    return {
+      kind: "run",
+      tool,
+      after,
+      ...(verdict.edited === undefined ? {} : { args: verdict.edited }),
+    };
   }
 
   #verdict(run: RunContext, call: ToolCall, entry: ToolEntry): Verdict {
-    if (!run.view.mayShow(entry)) return { kind: "answer", text: unknownToolText(run.view, entry.boundName) };
+    if (!run.view.mayShow(entry))
+      return { kind: "answer", text: unknownToolText(run.view, entry.boundName) };
     const decided = ofCall(run.state._mcpDecisions, call);
     if (decided === undefined) return { kind: "run" };
     if (isRefusal(decided)) {
@@ -154,16 +200,30 @@ export class ToolRouter {
     }
     const { context, origin } = run.caller;
     const caller = { context, origin, ...approvalOf(decided) };
-    return { kind: "run", caller, ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}) };
+    return {
+      kind: "run",
+      caller,
+      ...(decided.type === "edit" ? { edited: decided.editedArguments ?? {} } : {}),
+    };
   }
 
   #promotion(run: RunContext, found: readonly ToolEntry[]): McpStateUpdate | undefined {
     return promotionOf(run.view, found, run.state, this.#settings);
   }
 
-  #audit({ caller }: RunContext, call: ToolCall, operation: Operation, decided: McpDecisions[string]): void {
+  #audit(
+    { caller }: RunContext,
+    call: ToolCall,
+    operation: Operation,
+    decided: McpDecisions[string],
+  ): void {
     const { permits } = this.#hub;
-    permits.audit(operation, permits.decide(operation, caller), { ...caller, toolCallId: call.id }, decided);
+    permits.audit(
+      operation,
+      permits.decide(operation, caller),
+      { ...caller, toolCallId: call.id },
+      decided,
+    );
   }
 }
 

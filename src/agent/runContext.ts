@@ -17,7 +17,8 @@ export interface ToolCall {
 }
 
 /**
- * True for a run inside another agent's tool (deepagents), whose task is not typed input; LangGraph names such nodes `tools:…`.
+ * True for a run inside another agent's tool (deepagents), whose task is not typed input; LangGraph
+ * names such nodes `tools:…`.
  */
 export function isInsideOfTool({ config }: Caller): boolean {
   const namespace: unknown = config?.configurable?.["checkpoint_ns"];
@@ -27,6 +28,11 @@ export function isInsideOfTool({ config }: Caller): boolean {
 }
 
 /** A record's value for a tool call, which may have no id. */
-export function ofCall<Value>(record: Readonly<Record<string, Value>> | undefined, { id }: ToolCall): Value | undefined {
-  return record !== undefined && id !== undefined && Object.hasOwn(record, id) ? record[id] : undefined;
+export function ofCall<Value>(
+  record: Readonly<Record<string, Value>> | undefined,
+  { id }: ToolCall,
+): Value | undefined {
+  return record !== undefined && id !== undefined && Object.hasOwn(record, id)
+    ? record[id]
+    : undefined;
 }

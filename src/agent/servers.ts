@@ -22,22 +22,35 @@ export class AgentServers {
     const { serverNames } = view;
     await this.#hub.recall();
     pool.use(serverNames);
-    await pool.settle(serverNames, settings.startup === "eager" ? MAX_WAIT_MS : startupDeadlineMs, "start", signal);
+    await pool.settle(
+      serverNames,
+      settings.startup === "eager" ? MAX_WAIT_MS : startupDeadlineMs,
+      "start",
+      signal,
+    );
     const known = Object.keys(state._mcpSent?.servers ?? {});
-    const missing = known.filter((serverName) => serverNames.includes(serverName) && view.server(serverName) === undefined);
+    const missing = known.filter(
+      (serverName) => serverNames.includes(serverName) && view.server(serverName) === undefined,
+    );
     if (missing.length === 0) return;
     pool.open(missing);
     await pool.settle(missing, searchWaitMs, "start", signal);
   }
 
   /** Connects servers for a search or a call, and waits at most `searchWaitMs`. */
-  async load({ view, caller: { signal } }: RunContext, serverNames: readonly string[]): Promise<void> {
+  async load(
+    { view, caller: { signal } }: RunContext,
+    serverNames: readonly string[],
+  ): Promise<void> {
     // A snapshot is enough to find tools; a call connects the server.
     this.#hub.pool.open(serverNames.filter((serverName) => view.server(serverName) === undefined));
     await this.#hub.pool.settle(serverNames, this.#settings.budgets.searchWaitMs, "now", signal);
   }
 
-  /** The visible tool of a bound name. @param mayBeOurs - Waits for all servers while the name is unknown. */
+  /**
+   * The visible tool of a bound name.
+   * @param mayBeOurs - Waits for all servers while the name is unknown.
+   */
   async lookUp(run: RunContext, name: string, mayBeOurs: boolean): Promise<ToolEntry | undefined> {
     // With the option `names`, bound names may lack our prefix.
     const isLikely = mayBeOurs || this.#settings.names !== "mcp";

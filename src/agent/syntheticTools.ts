@@ -12,7 +12,12 @@ import {
   searchedServers,
   searchToolDescription,
 } from "../disclose/search.js";
-import { EXECUTE_TOOL_NAME, RESOURCE_TOOL_NAMES, SEARCH_TOOL_NAME, type ThreadSettings } from "../disclose/thread.js";
+import {
+  EXECUTE_TOOL_NAME,
+  RESOURCE_TOOL_NAMES,
+  SEARCH_TOOL_NAME,
+  type ThreadSettings,
+} from "../disclose/thread.js";
 import type { Views } from "../disclose/views.js";
 import type { HubParts } from "../hub/hubParts.js";
 import { resourceTool, runResourceTool, type ResourceToolName } from "../input/resourceTools.js";
@@ -65,47 +70,79 @@ export class SyntheticTools {
   searchFor(run: RunContext): McpTool {
     return this.#bound
       .get(SEARCH_TOOL_NAME)!
-      .running((args, { toolCallId, config }) => this.#search(args, toolCallId, { ...run, caller: { ...run.caller, config } }));
+      .running((args, { toolCallId, config }) =>
+        this.#search(args, toolCallId, { ...run, caller: { ...run.caller, config } }),
+      );
   }
 
   /** A resource tool for a run, whose calls use the caller. */
   resourcesFor(name: ResourceToolName, run: RunContext, caller: Caller): McpTool {
-    return this.#bound
-      .get(name)!
-      .running((args, { toolCallId, config }) =>
-        this.#resources(name, args, run, { ...callerOf(config), ...caller, config, signal: config.signal, toolCallId }),
-      );
+    return this.#bound.get(name)!.running((args, { toolCallId, config }) =>
+      this.#resources(name, args, run, {
+        ...callerOf(config),
+        ...caller,
+        config,
+        signal: config.signal,
+        toolCallId,
+      }),
+    );
   }
 
   async #search(args: unknown, toolCallId: string, run: RunContext): Promise<ToolMessage> {
     const startedAt = performance.now();
     const { view, caller } = run;
     const wanted = parseSearchArguments(args);
-    if (!isAnsweredByName(view, wanted)) await this.#servers.load(run, searchedServers(view, wanted.server));
-    const { text, matches: found } = await answerSearch(view, wanted, this.#hub.search, this.#settings.strategy);
+    if (!isAnsweredByName(view, wanted))
+      await this.#servers.load(run, searchedServers(view, wanted.server));
+    const { text, matches: found } = await answerSearch(
+      view,
+      wanted,
+      this.#hub.search,
+      this.#settings.strategy,
+    );
     const matches = found.map(({ boundName }) => boundName);
-    const report = { query: wanted.queries.join(" | "), matches, latencyMs: performance.now() - startedAt };
+    const report = {
+      query: wanted.queries.join(" | "),
+      matches,
+      latencyMs: performance.now() - startedAt,
+    };
     this.#hub.events.emit("search", { ...caller.origin, ...report });
     await tellRun(caller.config, { type: "mcp_search", toolCallId, ...report });
     const base = { content: text, name: SEARCH_TOOL_NAME, tool_call_id: toolCallId };
     return new ToolMessage({ ...base, artifact: { matches }, status: "success" });
   }
 
-  async #resources(name: ResourceToolName, args: unknown, run: RunContext, caller: Caller): Promise<ToolMessage> {
+  async #resources(
+    name: ResourceToolName,
+    args: unknown,
+    run: RunContext,
+    caller: Caller,
+  ): Promise<ToolMessage> {
     const { reads, settings } = this.#hub;
-    const isOfOneServer = typeof (args as { readonly server?: unknown } | null)?.server === "string";
+    const isOfOneServer =
+      typeof (args as { readonly server?: unknown } | null)?.server === "string";
     if (!isOfOneServer) await this.#servers.load(run, run.view.serverNames);
     const { maxResourceChars } = this.#settings.budgets;
-    const context = { reads, view: run.view, maxResourceChars, maxArtifactChars: settings.budgets.maxArtifactChars };
+    const context = {
+      reads,
+      view: run.view,
+      maxResourceChars,
+      maxArtifactChars: settings.budgets.maxArtifactChars,
+    };
     return runResourceTool(name, args, context, caller);
   }
 
   async #execute(call: ToolCall, run: RunContext): Promise<ToolMessage> {
     const inner = innerCall(call);
     const found = await entryToExecute(inner, run, this.#servers);
-    if (typeof found === "string") return errorMessage({ id: call.id, name: EXECUTE_TOOL_NAME }, found);
+    if (typeof found === "string")
+      return errorMessage({ id: call.id, name: EXECUTE_TOOL_NAME }, found);
     const runInner = this.#hub.tools.runner(found);
-    const outer = { toolCallId: call.id ?? "", name: EXECUTE_TOOL_NAME, config: run.caller.config ?? {} };
+    const outer = {
+      toolCallId: call.id ?? "",
+      name: EXECUTE_TOOL_NAME,
+      config: run.caller.config ?? {},
+    };
     return withSchema(await runInner(inner!.args, outer), found);
   }
 }

@@ -17,10 +17,13 @@ export async function entryToExecute(
   run: RunContext,
   servers: AgentServers,
 ): Promise<ToolEntry | string> {
-  if (call === undefined) return 'Give the "name" of a tool and its "arguments". search_mcp_tools finds tools.';
+  if (call === undefined)
+    return 'Give the "name" of a tool and its "arguments". search_mcp_tools finds tools.';
   const { view } = run;
   const entry = await servers.lookUp(run, call.name, isOurPrefix(call.name));
   if (entry !== undefined && view.mayShow(entry)) return entry;
   const namesakes = namesakesOf(view, call.name);
-  return namesakes.length === 0 ? unknownToolText(view, call.name) : namesakesText(call.name, namesakes);
+  return namesakes.length === 0
+    ? unknownToolText(view, call.name)
+    : namesakesText(call.name, namesakes);
 }

@@ -16,7 +16,10 @@ export interface Asking {
   readonly events: HubEvents;
 }
 
-/** Asks about all operations at once: by LangGraph's interrupt, which throws, else by `onAsk`. Without either, refuses all. */
+/**
+ * Asks about all operations at once: by LangGraph's interrupt, which throws, else by `onAsk`.
+ * Without either, refuses all.
+ */
 export async function askPeople(
   asked: McpAsked,
   { interrupt, onAsk, events }: Asking,
@@ -49,7 +52,10 @@ export async function askNow(
   }
 }
 
-/** Reads a resumed answer and warns when it is unreadable: otherwise only the model would learn of it. */
+/**
+ * Reads a resumed answer and warns when it is unreadable: otherwise only the model would learn of
+ * it.
+ */
 function read(asked: McpAsked, response: unknown, events: HubEvents): McpDecisions {
   const decisions = readAskResponse(asked, response);
   const unread = Object.values(decisions).find(({ type }) => type === "refuse");
@@ -64,6 +70,9 @@ function read(asked: McpAsked, response: unknown, events: HubEvents): McpDecisio
 
 function isMissingCheckpointer(error: unknown): boolean {
   return (
-    typeof error === "object" && error !== null && "lc_error_code" in error && error.lc_error_code === "MISSING_CHECKPOINTER"
+    typeof error === "object" &&
+    error !== null &&
+    "lc_error_code" in error &&
+    error.lc_error_code === "MISSING_CHECKPOINTER"
   );
 }

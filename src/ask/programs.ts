@@ -2,7 +2,10 @@ import type { ConsentRequest } from "../config/securityOptions.js";
 import type { McpConsents } from "../connect/stdio/consents.js";
 import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState } from "../state.js";
 
-/** State update for programs of these servers that wait for a person's consent; empty when the hub asks by itself. */
+/**
+ * State update for programs of these servers that wait for a person's consent; empty when the hub
+ * asks by itself.
+ */
 export function waitingPrograms(
   consents: McpConsents | undefined,
   serverNames: readonly string[],
@@ -17,28 +20,34 @@ export function waitingPrograms(
 /** Makes the record of programs that wait for consent, by permission. */
 function askedPrograms(waiting: readonly ConsentRequest[]): McpAsked {
   return Object.fromEntries(
-    waiting.map(({ serverName, digest, reason, command, program, args, cwd, env, workspace }, order) => [
-      `mcp:start:${serverName}`,
-      {
-        boundName: `mcp:start:${serverName}`,
-        toolHash: digest,
-        digest,
-        order,
-        request: {
-          operation: "start" as const,
-          serverName,
-          target: [command, ...args].join(" "),
-          class: "destructive" as const,
-          arguments: { command, program, args, cwd, env, workspace },
-          reason,
+    waiting.map(
+      ({ serverName, digest, reason, command, program, args, cwd, env, workspace }, order) => [
+        `mcp:start:${serverName}`,
+        {
+          boundName: `mcp:start:${serverName}`,
+          toolHash: digest,
+          digest,
+          order,
+          request: {
+            operation: "start" as const,
+            serverName,
+            target: [command, ...args].join(" "),
+            class: "destructive" as const,
+            arguments: { command, program, args, cwd, env, workspace },
+            reason,
+          },
         },
-      },
-    ]),
+      ],
+    ),
   );
 }
 
 /** Applies a person's decisions. Approved programs start in the background. */
-export async function settleConsents(consents: McpConsents, asked: McpAsked, decisions: McpDecisions): Promise<void> {
+export async function settleConsents(
+  consents: McpConsents,
+  asked: McpAsked,
+  decisions: McpDecisions,
+): Promise<void> {
   for (const [callId, { digest, request }] of Object.entries(asked)) {
     const { type, message, answeredBy } = decisions[callId]!;
     const { serverName } = request;

@@ -11,9 +11,9 @@ import type { GateCall } from "./gate.js";
 import type { CallOutcome } from "./result.js";
 
 /**
- * Replaces the result's text by the answer of the adapter's `afterToolCall` hook.
- * The hook may return a text, `[content, artifact]`, a `ToolMessage`, or `{ result }` with one of these. A `Command` is refused
- * with a warning: it would bypass the gate.
+ * Replaces the result's text by the answer of the adapter's `afterToolCall` hook. The hook may
+ * return a text, `[content, artifact]`, a `ToolMessage`, or `{ result }` with one of these. A
+ * `Command` is refused with a warning: it would bypass the gate.
  */
 export async function replaceResult(
   hook: NonNullable<AdapterCallbacks["afterToolCall"]>,
@@ -24,11 +24,17 @@ export async function replaceResult(
 ): Promise<CallOutcome> {
   const call = hook as (result: unknown, state: unknown, config: unknown) => unknown;
   const answer = await call(
-    { serverName, name: toolName, args: structuredClone(args), result: [outcome.content, outcome.artifact.blocks] },
+    {
+      serverName,
+      name: toolName,
+      args: structuredClone(args),
+      result: [outcome.content, outcome.artifact.blocks],
+    },
     stateOf(config),
     config ?? {},
   );
-  const given = typeof answer === "object" && answer !== null && "result" in answer ? answer.result : answer;
+  const given =
+    typeof answer === "object" && answer !== null && "result" in answer ? answer.result : answer;
   if (given === undefined || given === null) return outcome;
   const content = contentOf(given);
   if (content !== undefined) return { ...outcome, content };
@@ -69,8 +75,11 @@ export async function callBefore(
   { config }: GateCall,
 ): Promise<CallChange> {
   const call = hook as (request: unknown, state: unknown, config: unknown) => unknown;
-  const answer = (await call({ serverName, name: toolName, args: structuredClone(args) }, stateOf(config), config ?? {})) as
-    { readonly args?: unknown; readonly headers?: unknown } | undefined;
+  const answer = (await call(
+    { serverName, name: toolName, args: structuredClone(args) },
+    stateOf(config),
+    config ?? {},
+  )) as { readonly args?: unknown; readonly headers?: unknown } | undefined;
   return { args: answer?.args, headers: headersOf(answer?.headers) };
 }
 
@@ -82,10 +91,16 @@ function headersOf(given: unknown): Readonly<Record<string, string>> | undefined
 export function tellProgress(
   { onProgress }: AdapterCallbacks,
   progress: Progress,
-  { serverName, toolName, args }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
+  {
+    serverName,
+    toolName,
+    args,
+  }: { readonly serverName: string; readonly toolName: string; readonly args: unknown },
   events: HubEvents,
 ): void {
   const callback = onProgress as ((progress: unknown, source: unknown) => unknown) | undefined;
   if (callback === undefined) return;
-  events.guard("onProgress", serverName, () => callback(progress, { type: "tool", name: toolName, args, server: serverName }));
+  events.guard("onProgress", serverName, () =>
+    callback(progress, { type: "tool", name: toolName, args, server: serverName }),
+  );
 }

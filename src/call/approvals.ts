@@ -17,14 +17,21 @@ export class Approvals {
   /**
    * Uses an approval up, before its call is sent.
    *
-   * @throws {McpPolicyError} `APPROVAL_REQUIRED` when it was used before, or the store does not answer.
+   * @throws {McpPolicyError} `APPROVAL_REQUIRED` when it was used before, or the store does not
+   * answer.
    */
   async use(
     { approval, origin, toolCallId }: Caller,
     names: { readonly serverName: string; readonly toolName: string },
   ): Promise<void> {
     // Without a thread and a call it was given here and now, and nothing can replay it.
-    if (this.#store === undefined || approval === undefined || origin?.threadId === undefined || toolCallId === undefined) return;
+    if (
+      this.#store === undefined ||
+      approval === undefined ||
+      origin?.threadId === undefined ||
+      toolCallId === undefined
+    )
+      return;
     const key = `mcp-approval:${digest(JSON.stringify([origin.threadId, toolCallId, approval.digest, approval.toolHash]), 32)}`;
     let isFirst = false;
     const update = this.#store.update(key, (used) => {
@@ -36,9 +43,13 @@ export class Approvals {
       () => "the store of approvals does not answer",
     );
     if (reason === undefined) return;
-    throw new McpPolicyError("APPROVAL_REQUIRED", `mcp:call:${names.serverName}:${names.toolName} was not run: ${reason}.`, {
-      ...names,
-      reason,
-    });
+    throw new McpPolicyError(
+      "APPROVAL_REQUIRED",
+      `mcp:call:${names.serverName}:${names.toolName} was not run: ${reason}.`,
+      {
+        ...names,
+        reason,
+      },
+    );
   }
 }

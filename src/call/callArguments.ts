@@ -7,18 +7,30 @@ import type { ToolEntry } from "../catalog/toolEntry.js";
 import { McpProtocolError, messageOf } from "../errors.js";
 import type { Operation } from "../policy/operation.js";
 
-export function callOf({ serverName, toolName, annotations }: ToolEntry, args: unknown): Extract<Operation, { kind: "call" }> {
+export function callOf(
+  { serverName, toolName, annotations }: ToolEntry,
+  args: unknown,
+): Extract<Operation, { kind: "call" }> {
   return { kind: "call", serverName, toolName, arguments: args, annotations };
 }
 
-/** Deepest nesting of arguments: deeper ones can be neither digested, nor shown to a person, nor sent safely. */
+/**
+ * Deepest nesting of arguments: deeper ones can be neither digested, nor shown to a person, nor
+ * sent safely.
+ */
 const MAX_DEPTH = 200;
 
-/** Repairs arguments to fit the tool's schema. Pure. @throws {McpProtocolError} for arguments that are nested too deep. */
+/**
+ * Repairs arguments to fit the tool's schema. Pure.
+ * @throws {McpProtocolError} for arguments that are nested too deep.
+ */
 export function repaired(entry: ToolEntry, given: unknown): unknown {
   if (isDeeper(given, MAX_DEPTH)) {
     const message = `The arguments of ${entry.boundName} are nested more than ${MAX_DEPTH} levels deep.`;
-    throw new McpProtocolError("INVALID_ARGUMENTS", message, { serverName: entry.serverName, toolName: entry.toolName });
+    throw new McpProtocolError("INVALID_ARGUMENTS", message, {
+      serverName: entry.serverName,
+      toolName: entry.toolName,
+    });
   }
   const args = withOwnKeys(entry.inputSchema, repairArguments(entry.inputSchema, given));
   return args === given ? args : repairArguments(entry.inputSchema, args);
@@ -29,7 +41,10 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
-/** Returns the arguments, or throws an {@link McpProtocolError} when they do not fit the tool's schema. */
+/**
+ * Returns the arguments, or throws an {@link McpProtocolError} when they do not fit the tool's
+ * schema.
+ */
 export function checked(entry: ToolEntry, args: unknown): Record<string, unknown> {
   const problems = checkArguments(entry.inputSchema, args, entry.hash);
   if (problems.length > 0 || typeof args !== "object" || args === null || Array.isArray(args)) {
@@ -43,11 +58,18 @@ export function checked(entry: ToolEntry, args: unknown): Record<string, unknown
   return args as Record<string, unknown>;
 }
 
-/** Copies a value as JSON, so that the policy sees what is sent. Throws an {@link McpProtocolError} for other values. */
+/**
+ * Copies a value as JSON, so that the policy sees what is sent. Throws an {@link McpProtocolError}
+ * for other values.
+ */
 export function plainJson(value: unknown): unknown {
   try {
     return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as unknown);
   } catch (cause) {
-    throw new McpProtocolError("INVALID_ARGUMENTS", `The arguments are no JSON: ${messageOf(cause)}.`, { cause });
+    throw new McpProtocolError(
+      "INVALID_ARGUMENTS",
+      `The arguments are no JSON: ${messageOf(cause)}.`,
+      { cause },
+    );
   }
 }

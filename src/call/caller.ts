@@ -8,7 +8,10 @@ import type { McpAsked, McpDecisions } from "../state.js";
 export interface Approval {
   /** `"edit"`: the call already has the edited arguments. */
   readonly type: "approve" | "edit";
-  /** Digest of the approved arguments: as they would be sent or, for an edit, as the person wrote them. */
+  /**
+   * Digest of the approved arguments: as they would be sent or, for an edit, as the person wrote
+   * them.
+   */
   readonly digest: string;
   readonly toolHash: string;
   readonly answeredBy?: string | undefined;
@@ -29,7 +32,10 @@ export interface Caller {
   readonly ask?: ((asked: McpAsked) => Promise<McpDecisions>) | undefined;
 }
 
-/** Reads the caller from a run's configuration: a hook's `runtime.context` has only keys of the middleware's `contextSchema`. */
+/**
+ * Reads the caller from a run's configuration: a hook's `runtime.context` has only keys of the
+ * middleware's `contextSchema`.
+ */
 export function callerOf(config: RunnableConfig | undefined): Caller {
   const { configurable, metadata, runId: ownId } = config ?? {};
   const runId: unknown = ownId ?? configurable?.["run_id"] ?? metadata?.["run_id"];

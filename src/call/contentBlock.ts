@@ -2,7 +2,10 @@ import { isRecord } from "../text/isRecord.js";
 import { oneLine } from "../text/clean.js";
 import type { ImageBlock } from "./result.js";
 
-/** Where a model takes images of results: in the tool message, in a human message after the step's tool messages, or nowhere. */
+/**
+ * Where a model takes images of results: in the tool message, in a human message after the step's
+ * tool messages, or nowhere.
+ */
 export type ImagePlacement = "tool" | "human" | "none";
 
 /** The part of a content block that goes to the model. */
@@ -16,7 +19,10 @@ export interface BlockReading {
 const NOTHING: BlockReading = { text: "", image: undefined, isWhole: false };
 const MAX_URI_CHARS = 1_000;
 const IMAGE_TYPE = /^image\/(?:png|jpe?g|gif|webp)$/i;
-/* Looks for wrong characters: a match of the whole string needs a stack as deep as the data is long. */
+/*
+ * Looks for wrong characters: a match of the whole string needs a stack as deep as the data is
+ * long.
+ */
 const NOT_BASE64 = /[^A-Za-z0-9+/=]|=[^=]|={3}/;
 /** Base64 prefixes of image data: the data decides the type, not the server's `mimeType`. */
 const SIGNATURES = [
@@ -44,7 +50,9 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
     case "resource":
       return isRecord(block["resource"]) ? readResource(block["resource"], serverName) : NOTHING;
     default:
-      return line(`[Content of kind ${oneLine(typeof block["type"] === "string" ? block["type"] : "unknown", 60)}, not shown]`);
+      return line(
+        `[Content of kind ${oneLine(typeof block["type"] === "string" ? block["type"] : "unknown", 60)}, not shown]`,
+      );
   }
 }
 
@@ -60,7 +68,8 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
   if (typeof text === "string") return whole(`Resource ${name}:\n${text}`);
   if (typeof mimeType === "string" && IMAGE_TYPE.test(mimeType)) {
     const { image } = readBinary(blob, mimeType, "image");
-    if (image !== undefined) return { text: `Resource ${name}, shown as an image`, image, isWhole: true };
+    if (image !== undefined)
+      return { text: `Resource ${name}, shown as an image`, image, isWhole: true };
   }
   return line(`${describeBinary(blob, mimeType, "resource").slice(0, -1)}: ${name}]`);
 }
@@ -69,10 +78,19 @@ function readResource(resource: Record<string, unknown>, serverName: string): Bl
 export function readBinary(data: unknown, mimeType: unknown, kind: string): BlockReading {
   const compact = typeof data === "string" ? data.replace(/\s+/g, "") : "";
   const isImage =
-    typeof mimeType === "string" && IMAGE_TYPE.test(mimeType) && compact.length % 4 === 0 && !NOT_BASE64.test(compact);
-  const type = isImage ? SIGNATURES.find(([signature]) => compact.startsWith(signature))?.[1] : undefined;
+    typeof mimeType === "string" &&
+    IMAGE_TYPE.test(mimeType) &&
+    compact.length % 4 === 0 &&
+    !NOT_BASE64.test(compact);
+  const type = isImage
+    ? SIGNATURES.find(([signature]) => compact.startsWith(signature))?.[1]
+    : undefined;
   if (type === undefined) return line(describeBinary(data, mimeType, kind));
-  return { text: "", image: { type: "image_url", image_url: { url: `data:${type};base64,${compact}` } }, isWhole: true };
+  return {
+    text: "",
+    image: { type: "image_url", image_url: { url: `data:${type};base64,${compact}` } },
+    isWhole: true,
+  };
 }
 
 /** Describes data in one line, without the data. */
@@ -85,7 +103,9 @@ function describeBinary(data: unknown, mimeType: unknown, kind: string): string 
 /** Describes a resource in one line: its mention, title, MIME type and description. */
 export function describeLink(block: Record<string, unknown>, serverName: string): string {
   const parts = [block["title"] ?? block["name"], block["mimeType"], block["description"]];
-  const about = parts.filter((part): part is string => typeof part === "string" && part !== "").map((part) => oneLine(part, 200));
+  const about = parts
+    .filter((part): part is string => typeof part === "string" && part !== "")
+    .map((part) => oneLine(part, 200));
   return `${mention(serverName, block["uri"])}${about.length === 0 ? "" : ` (${about.join("; ")})`}`;
 }
 
@@ -93,7 +113,9 @@ export function describeLink(block: Record<string, unknown>, serverName: string)
 export function mention(serverName: string, uri: unknown): string {
   const text = typeof uri === "string" ? uri : "unknown";
   // Cuts the data in a `data:` URI.
-  const shown = /^data:/i.test(text) ? `${text.slice(0, 60).split(",")[0]!}, ${text.length} characters` : text;
+  const shown = /^data:/i.test(text)
+    ? `${text.slice(0, 60).split(",")[0]!}, ${text.length} characters`
+    : text;
   const name = oneLine(shown, MAX_URI_CHARS);
   return `@${oneLine(serverName, 64)}:${name.includes(" ") && name === text ? `"${name}"` : name}`;
 }

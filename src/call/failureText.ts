@@ -14,7 +14,9 @@ import {
 const MAX_SERVER_TEXT_CHARS = 1_000;
 const MAX_REASON_CHARS = 500;
 
-/** Text for the model about a failed call: one or two sentences, without a stack or option names. */
+/**
+ * Text for the model about a failed call: one or two sentences, without a stack or option names.
+ */
 export function errorTextForModel(error: unknown, boundName: string): string {
   if (!McpMiddlewareError.isInstance(error)) {
     return `The call of ${boundName} failed: ${oneLine(messageOf(error), MAX_SERVER_TEXT_CHARS)}`;
@@ -24,7 +26,8 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     if (error.code === "INVALID_ARGUMENTS") return oneLine(error.message, 3_000);
     return `${server} refused the call of ${boundName}: ${oneLine(error.serverText ?? "", MAX_SERVER_TEXT_CHARS)}`;
   }
-  if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before its tools can be used. Go on without it.`;
+  if (McpAuthRequiredError.isInstance(error))
+    return `${server} needs a sign-in before its tools can be used. Go on without it.`;
   if (McpPolicyError.isInstance(error)) return policyText(error, boundName);
   if (McpNotFoundError.isInstance(error))
     return `The tool ${boundName} is not available any more. Search again for what you need.`;
@@ -33,14 +36,16 @@ export function errorTextForModel(error: unknown, boundName: string): string {
       case "REQUEST_TIMEOUT":
         return `${server} did not answer the call of ${boundName} in time. It may still be working on it; do not repeat a call that changes something without checking.`;
       case "BREAKER_OPEN": {
-        const until = error.untilMs === undefined ? "later" : `until ${new Date(error.untilMs).toISOString()}`;
+        const until =
+          error.untilMs === undefined ? "later" : `until ${new Date(error.untilMs).toISOString()}`;
         return `${server} is unavailable ${until}. Do not call it before; use other tools.`;
       }
       case "CLOSED":
         return `${server} is not available any more. Go on without it.`;
       case "SESSION_LOST":
         // Without toolName the connection was lost earlier, and this call was not sent.
-        if (error.toolName === undefined) return `${server} is not available now. Use other tools, or try again later.`;
+        if (error.toolName === undefined)
+          return `${server} is not available now. Use other tools, or try again later.`;
         return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
       case "MESSAGE_TOO_LARGE":
         return `The answer of ${boundName} was too large and could not be taken. Ask for less.`;
@@ -60,8 +65,16 @@ function policyText({ code, reason, isHidden }: McpPolicyError, boundName: strin
   return `${boundName} was not run: ${oneLine(reason, MAX_SERVER_TEXT_CHARS)}. Go on without it, or say what you need it for.`;
 }
 
-export function errorMessage(call: { readonly id?: string | undefined; readonly name: string }, text: string): ToolMessage {
-  return new ToolMessage({ content: text, name: call.name, tool_call_id: call.id ?? "", status: "error" });
+export function errorMessage(
+  call: { readonly id?: string | undefined; readonly name: string },
+  text: string,
+): ToolMessage {
+  return new ToolMessage({
+    content: text,
+    name: call.name,
+    tool_call_id: call.id ?? "",
+    status: "error",
+  });
 }
 
 const METHOD_NOT_FOUND = -32_601;
@@ -69,12 +82,14 @@ const METHOD_NOT_FOUND = -32_601;
 const CODES = /^(?:MCP error -?\d+: )+/;
 
 /**
- * Says why a resource or a prompt could not be fetched, in one or two sentences for a person or a model.
+ * Says why a resource or a prompt could not be fetched, in one or two sentences for a person or a
+ * model.
  * @param subject - A noun for the middle of a sentence, such as `the resource`.
  * @param otherwise - Follows the server's name when the server does not know the method.
  */
 export function failureText(error: unknown, subject: string, otherwise: string): string {
-  if (!McpMiddlewareError.isInstance(error)) return `Getting ${subject} failed: ${oneLine(messageOf(error), MAX_REASON_CHARS)}`;
+  if (!McpMiddlewareError.isInstance(error))
+    return `Getting ${subject} failed: ${oneLine(messageOf(error), MAX_REASON_CHARS)}`;
   const server = `Server "${oneLine(error.serverName ?? "", 64)}"`;
   if (McpPolicyError.isInstance(error)) {
     if (error.code === "POLICY_DENIED") return `The policy does not allow ${subject}.`;
@@ -84,7 +99,8 @@ export function failureText(error: unknown, subject: string, otherwise: string):
     if (error.rpcCode === METHOD_NOT_FOUND) return `${server} ${otherwise}`;
     return `${server} refused ${subject}: ${oneLine((error.serverText ?? "").replace(CODES, ""), MAX_REASON_CHARS)}`;
   }
-  if (McpAuthRequiredError.isInstance(error)) return `${server} needs a sign-in before it can be used.`;
+  if (McpAuthRequiredError.isInstance(error))
+    return `${server} needs a sign-in before it can be used.`;
   if (McpNotFoundError.isInstance(error)) return `${server} is not configured.`;
   if (!McpConnectionError.isInstance(error)) return `${server} failed.`;
   switch (error.code) {
@@ -93,7 +109,8 @@ export function failureText(error: unknown, subject: string, otherwise: string):
     case "MESSAGE_TOO_LARGE":
       return `${server} answered with more than can be taken.`;
     case "BREAKER_OPEN": {
-      const until = error.untilMs === undefined ? "now" : `until ${new Date(error.untilMs).toISOString()}`;
+      const until =
+        error.untilMs === undefined ? "now" : `until ${new Date(error.untilMs).toISOString()}`;
       return `${server} is unavailable ${until}.`;
     }
     default:

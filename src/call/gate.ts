@@ -45,7 +45,10 @@ const MAX_LOOKS = 3;
 const STORE_WAIT_MS = 10_000;
 const MAX_NOTICE_CHARS = 1_000;
 
-/** Runs tool calls: look up → repair → policy, on exactly what would be sent → check → send → result → events. */
+/**
+ * Runs tool calls: look up → repair → policy, on exactly what would be sent → check → send → result
+ * → events.
+ */
 export class Gate {
   readonly #settings: HubSettings;
   readonly #catalog: Catalog;
@@ -88,7 +91,8 @@ export class Gate {
   }
 
   /**
-   * Decides about a call without sending it. Runs `beforeToolCall`, whose arguments replace those of the call.
+   * Decides about a call without sending it. Runs `beforeToolCall`, whose arguments replace those
+   * of the call.
    * @throws {McpMiddlewareError} when the server or the tool is not available.
    */
   async judge(call: GateCall): Promise<JudgedCall> {
@@ -96,21 +100,36 @@ export class Gate {
     const operation = callOf(entry, repaired(entry, call.arguments));
     const decision = this.#permits.decide(operation, call);
     const { beforeToolCall } = this.#settings.callbacks;
-    if (decision.kind === "deny" || beforeToolCall === undefined) return { entry, operation, decision };
+    if (decision.kind === "deny" || beforeToolCall === undefined)
+      return { entry, operation, decision };
     const { args, headers } = await callBefore(beforeToolCall, entry, operation.arguments, call);
     if (args === undefined) return { entry, operation, decision, headers };
     const changed = callOf(entry, repairArguments(entry.inputSchema, args));
-    return { entry, operation: changed, decision: moreRestrictive(decision, this.#permits.decide(changed, call)), headers };
+    return {
+      entry,
+      operation: changed,
+      decision: moreRestrictive(decision, this.#permits.decide(changed, call)),
+      headers,
+    };
   }
 
   async #run(call: GateCall, startedAt: number, looks: number): Promise<CallOutcome> {
     const seen = this.#versions();
     const judged = await this.judge(call);
     const { entry, operation, decision } = judged;
-    const wanted = { operation, decision, name: entry.boundName, toolHash: entry.hash, given: call.arguments };
-    // A call that cannot be sent is refused before a person is asked. A denied call reveals no schema errors.
+    const wanted = {
+      operation,
+      decision,
+      name: entry.boundName,
+      toolHash: entry.hash,
+      given: call.arguments,
+    };
+    // A call that cannot be sent is refused before a person is asked. A denied call reveals no
+    // schema errors.
     const args = decision.kind === "deny" ? {} : checked(entry, operation.arguments);
-    const answer = this.#permits.passesFreely(wanted) ? undefined : await this.#permits.pass(wanted, call);
+    const answer = this.#permits.passesFreely(wanted)
+      ? undefined
+      : await this.#permits.pass(wanted, call);
     if (answer !== undefined) {
       // Decides again with the answer: policy, tool and arguments may have changed meanwhile.
       const { approval, edited = call.arguments } = answer;
@@ -124,19 +143,36 @@ export class Gate {
     } catch (error) {
       if (error !== STALE) throw error;
       if (looks > 0) return this.#run(call, startedAt, looks - 1);
-      throw new McpNotFoundError(`Tool "${entry.toolName}" keeps changing.`, { serverName: entry.serverName });
+      throw new McpNotFoundError(`Tool "${entry.toolName}" keeps changing.`, {
+        serverName: entry.serverName,
+      });
     }
     const { settings: server } = this.#pool.connection(entry.serverName);
     const outcome = await this.#outcome(server, entry.toolName, raw, performance.now() - startedAt);
     const { afterToolCall } = this.#settings.callbacks;
-    const final = afterToolCall === undefined ? outcome : await replaceResult(afterToolCall, outcome, args, call, this.#events);
-    return call.approval?.type === "edit" ? { ...final, content: `${editNotice(args)}\n${final.content}` } : final;
+    const final =
+      afterToolCall === undefined
+        ? outcome
+        : await replaceResult(afterToolCall, outcome, args, call, this.#events);
+    return call.approval?.type === "edit"
+      ? { ...final, content: `${editNotice(args)}\n${final.content}` }
+      : final;
   }
 
-  async #send(call: GateCall, judged: JudgedCall, args: Record<string, unknown>, seen: string): Promise<RawCallResult> {
+  async #send(
+    call: GateCall,
+    judged: JudgedCall,
+    args: Record<string, unknown>,
+    seen: string,
+  ): Promise<RawCallResult> {
     const { serverName, toolName, annotations } = judged.entry;
     const connection = this.#pool.connection(serverName);
-    const { toolTimeoutMs: timeoutMs, maxToolTimeoutMs: maxTimeoutMs, policy, isIdempotent } = connection.settings;
+    const {
+      toolTimeoutMs: timeoutMs,
+      maxToolTimeoutMs: maxTimeoutMs,
+      policy,
+      isIdempotent,
+    } = connection.settings;
     if (judged.headers !== undefined) this.#warnAboutHeaders(connection, toolName);
     return connection.send({
       method: "tools/call",
@@ -147,7 +183,8 @@ export class Gate {
       maxTimeoutMs,
       headers: judged.headers,
       signal: call.signal,
-      isRepeatable: isIdempotent(toolName) || (policy.trustAnnotations && saysRepeatable(annotations)),
+      isRepeatable:
+        isIdempotent(toolName) || (policy.trustAnnotations && saysRepeatable(annotations)),
       onProgress: (progress) => this.#onProgress(call, args, progress),
       beforeSend: () => {
         if (seen !== this.#versions() && this.#isStale(judged, call)) throw STALE;
@@ -162,7 +199,12 @@ export class Gate {
     const report = { serverName, toolName, toolCallId, progress, total, message };
     this.#events.emit("progress", { ...origin, ...report });
     void tellRun(config, { type: "mcp_progress", ...report });
-    tellProgress(this.#settings.callbacks, { progress, total, message }, { serverName, toolName, args }, this.#events);
+    tellProgress(
+      this.#settings.callbacks,
+      { progress, total, message },
+      { serverName, toolName, args },
+      this.#events,
+    );
   }
 
   /** A new value means that decisions may differ: policy, accepted tools or catalog changed. */
@@ -178,14 +220,18 @@ export class Gate {
 
   /** The tool, unless its server has yet to send its tool list. */
   #known({ serverName, toolName }: GateCall): ToolEntry | undefined {
-    return this.#catalog.server(serverName)?.isRemembered === false ? this.#catalog.toolOf(serverName, toolName) : undefined;
+    return this.#catalog.server(serverName)?.isRemembered === false
+      ? this.#catalog.toolOf(serverName, toolName)
+      : undefined;
   }
 
   async #lookUp(call: GateCall): Promise<ToolEntry> {
     const { serverName, toolName, signal } = call;
     const connection = this.#pool.connection(serverName);
-    // Connects a server that has no tool list yet, or only a remembered one. A failed connection throws its reason.
-    if (this.#catalog.server(serverName)?.isRemembered !== false) await rejectOnAbort(connection.peer(), signal);
+    // Connects a server that has no tool list yet, or only a remembered one. A failed connection
+    // throws its reason.
+    if (this.#catalog.server(serverName)?.isRemembered !== false)
+      await rejectOnAbort(connection.peer(), signal);
     const entry = this.#catalog.toolOf(serverName, toolName);
     if (entry !== undefined) return entry;
     if (this.#permits.isWithheld(serverName, toolName)) {
@@ -198,11 +244,19 @@ export class Gate {
       .map((tool) => tool.toolName);
     const shown = names.slice(0, 20).join(", ") + (names.length > 20 ? ", …" : "");
     const list = names.length === 0 ? "" : ` It has ${names.length}: ${shown}.`;
-    throw new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, { serverName, toolName });
+    throw new McpNotFoundError(`Server "${serverName}" has no tool "${toolName}".${list}`, {
+      serverName,
+      toolName,
+    });
   }
 
   /** Makes the result for the model. The result store keeps a result that is too large. */
-  async #outcome(server: ServerSettings, toolName: string, raw: RawCallResult, durationMs: number): Promise<CallOutcome> {
+  async #outcome(
+    server: ServerSettings,
+    toolName: string,
+    raw: RawCallResult,
+    durationMs: number,
+  ): Promise<CallOutcome> {
     const { resultStore, envelope, budgets } = this.#settings;
     const { serverName, maxResultChars } = server;
     const form = { envelope, maxArtifactChars: budgets.maxArtifactChars, maxResultChars };
@@ -211,10 +265,18 @@ export class Gate {
     const usedKey = outcome.artifact.truncated?.storeKey;
     if (resultStore === undefined || usedKey === undefined) return outcome;
     try {
-      await rejectAfter(resultStore.mset([[usedKey, { serverName, toolName, ...raw }]]), STORE_WAIT_MS, "resultStore");
+      await rejectAfter(
+        resultStore.mset([[usedKey, { serverName, toolName, ...raw }]]),
+        STORE_WAIT_MS,
+        "resultStore",
+      );
       return outcome;
     } catch (error) {
-      this.#events.warn("RESULT_NOT_STORED", `A result of "${toolName}" could not be stored: ${messageOf(error)}`, serverName);
+      this.#events.warn(
+        "RESULT_NOT_STORED",
+        `A result of "${toolName}" could not be stored: ${messageOf(error)}`,
+        serverName,
+      );
       return toOutcome(serverName, toolName, raw, durationMs, form);
     }
   }
@@ -223,7 +285,15 @@ export class Gate {
     if (!this.#events.has("call")) return;
     const { serverName, toolName, toolCallId, origin } = call;
     const latencyMs = performance.now() - startedAt;
-    this.#events.emit("call", { ...origin, serverName, toolName, toolCallId, latencyMs, status, chars });
+    this.#events.emit("call", {
+      ...origin,
+      serverName,
+      toolName,
+      toolCallId,
+      latencyMs,
+      status,
+      chars,
+    });
   }
 
   #warnAboutHeaders({ settings: { serverName, transport } }: Connection, toolName: string): void {

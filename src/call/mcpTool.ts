@@ -33,9 +33,11 @@ export interface McpToolFields {
 }
 
 /**
- * A LangChain tool that gets its arguments as the model sent them; the call repairs and checks them.
+ * A LangChain tool that gets its arguments as the model sent them; the call repairs and checks
+ * them.
  *
- * Not made by `tool(…)`: core checks first, refuses arguments that can be repaired, and ends the run for some schemas.
+ * Not made by `tool(…)`: core checks first, refuses arguments that can be repaired, and ends the
+ * run for some schemas.
  */
 export class McpTool extends StructuredTool {
   static override lc_name(): string {
@@ -62,7 +64,11 @@ export class McpTool extends StructuredTool {
   }
 
   /** Runs the tool with callbacks like core, but without core's argument check. */
-  override async call(input: unknown, configArg?: ToolRunnableConfig, tags?: string[]): Promise<never> {
+  override async call(
+    input: unknown,
+    configArg?: ToolRunnableConfig,
+    tags?: string[],
+  ): Promise<never> {
     const config = parseCallbackConfigArg(configArg) as ToolRunnableConfig;
     const manager = CallbackManager.configure(
       config.callbacks,

@@ -14,8 +14,9 @@ import { McpTool, type McpToolMetadata, type RunTool } from "./mcpTool.js";
 import type { McpArtifact } from "./result.js";
 
 /**
- * Makes the LangChain tools of a hub when they are bound. They keep working after a reconnect.
- * A failed call returns a `ToolMessage` with status `error`; only aborts and graph interrupts are thrown.
+ * Makes the LangChain tools of a hub when they are bound. They keep working after a reconnect. A
+ * failed call returns a `ToolMessage` with status `error`; only aborts and graph interrupts are
+ * thrown.
  */
 export class McpTools {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
@@ -51,13 +52,30 @@ export class McpTools {
         const outcome = await this.#gate.call({ ...who, serverName, toolName, arguments: args });
         const { content, images, artifact, status } = outcome;
         const text = content === "" ? [] : [{ type: "text" as const, text: content }];
-        return new ToolMessage({ ...base, content: images.length === 0 ? content : [...text, ...images], artifact, status });
+        return new ToolMessage({
+          ...base,
+          content: images.length === 0 ? content : [...text, ...images],
+          artifact,
+          status,
+        });
       } catch (error) {
         if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
         const durationMs = performance.now() - startedAt;
         const code = McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {};
-        const artifact: McpArtifact = { serverName, toolName, durationMs, isError: true, blocks: [], ...code };
-        return new ToolMessage({ ...base, content: errorTextForModel(error, boundName), artifact, status: "error" });
+        const artifact: McpArtifact = {
+          serverName,
+          toolName,
+          durationMs,
+          isError: true,
+          blocks: [],
+          ...code,
+        };
+        return new ToolMessage({
+          ...base,
+          content: errorTextForModel(error, boundName),
+          artifact,
+          status: "error",
+        });
       }
     };
   }
@@ -74,7 +92,9 @@ export class McpTools {
       tags,
       ...(serverMetadata === undefined ? {} : { serverMetadata }),
     };
-    const text = removeInvisible(entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`));
+    const text = removeInvisible(
+      entry.description || (entry.title ?? `Tool ${toolName} of server ${serverName}`),
+    );
     return new McpTool({
       name: boundName,
       description: cut(text, profile.maxDescriptionChars),

@@ -37,7 +37,10 @@ const CHANGED: Pick<Decision, "kind" | "reason" | "decidedBy" | "isHidden"> = Ob
 });
 const NOBODY: McpRunContext = Object.freeze({});
 
-/** Decides about operations, asks people and emits `policy` events. Every operation passes here before it is sent. */
+/**
+ * Decides about operations, asks people and emits `policy` events. Every operation passes here
+ * before it is sent.
+ */
 export class Permits {
   readonly #policyOf: () => Policy;
   readonly #events: HubEvents;
@@ -69,7 +72,9 @@ export class Permits {
 
   /** True when the operation is allowed with any arguments. */
   isFree(operation: Operation, { context }: Caller): boolean {
-    return !this.#isChanged(operation) && this.#policyOf().allowsAlways(operation, context ?? NOBODY);
+    return (
+      !this.#isChanged(operation) && this.#policyOf().allowsAlways(operation, context ?? NOBODY)
+    );
   }
 
   /** True when the operation is allowed and nobody listens to `policy` events. */
@@ -79,7 +84,8 @@ export class Permits {
 
   /**
    * Lets an operation run, or throws.
-   * @returns `undefined` when it may run. When a person was asked here, their answer: decide again with it.
+   * @returns `undefined` when it may run. When a person was asked here, their answer: decide again
+   * with it.
    * @throws {McpPolicyError} when it is denied or rejected, or has no valid approval.
    */
   async pass(wanted: Wanted, caller: Caller): Promise<AskedNow | undefined> {
@@ -97,25 +103,49 @@ export class Permits {
           const isSame = isApproved(wanted, approval);
           this.audit(operation, decision, caller, isSame ? approval : { type: "refuse" });
           if (isSame) return undefined;
-          throw askError("APPROVAL_REQUIRED", operation, decision, "what would be sent is not what was approved");
+          throw askError(
+            "APPROVAL_REQUIRED",
+            operation,
+            decision,
+            "what would be sent is not what was approved",
+          );
         }
         if (ask !== undefined) return this.#ask(wanted, ask, caller);
         this.audit(operation, decision, caller, { type: "refuse" });
-        throw askError("APPROVAL_REQUIRED", operation, decision, "a person has to approve it, and was not asked");
+        throw askError(
+          "APPROVAL_REQUIRED",
+          operation,
+          decision,
+          "a person has to approve it, and was not asked",
+        );
       }
     }
   }
 
   /** An approved call is about to be sent: its changed tool is accepted as it is now. */
-  accept({ serverName, toolName }: { readonly serverName: string; readonly toolName: string }): void {
+  accept({
+    serverName,
+    toolName,
+  }: {
+    readonly serverName: string;
+    readonly toolName: string;
+  }): void {
     this.#fingerprints.accept(serverName, [toolName]);
   }
 
   #isChanged(operation: Operation): boolean {
-    return operation.kind === "call" && this.#fingerprints.isChanged(operation.serverName, operation.toolName);
+    return (
+      operation.kind === "call" &&
+      this.#fingerprints.isChanged(operation.serverName, operation.toolName)
+    );
   }
 
-  audit(operation: Operation, decision: Decision, { context, toolCallId, origin }: Caller, answer?: Answer): void {
+  audit(
+    operation: Operation,
+    decision: Decision,
+    { context, toolCallId, origin }: Caller,
+    answer?: Answer,
+  ): void {
     if (!this.#events.has("policy")) return;
     const args = argumentsOf(operation);
     this.#events.emit("policy", {
@@ -143,12 +173,19 @@ export class Permits {
     const asked = { [callId]: askedCall(wanted, 0) };
     const answer = (await ask(structuredClone(asked)))[callId]!;
     const { type, answeredBy, digest } = answer;
-    if (type === "approve") return { approval: { type, digest: asked[callId]!.digest, toolHash, answeredBy } };
+    if (type === "approve")
+      return { approval: { type, digest: asked[callId]!.digest, toolHash, answeredBy } };
     if (type === "edit" && operation.kind === "call") {
-      return { approval: { type, digest, toolHash, answeredBy }, edited: answer.editedArguments ?? {} };
+      return {
+        approval: { type, digest, toolHash, answeredBy },
+        edited: answer.editedArguments ?? {},
+      };
     }
     this.audit(operation, decision, caller, answer);
-    const why = type === "edit" ? "only the arguments of tools can be edited" : (answer.message ?? "a person rejected it");
+    const why =
+      type === "edit"
+        ? "only the arguments of tools can be edited"
+        : (answer.message ?? "a person rejected it");
     throw askError("APPROVAL_REFUSED", operation, decision, why);
   }
 }
@@ -160,12 +197,21 @@ export interface AskedNow {
 }
 
 /** True when the approval covers exactly this tool and these arguments. */
-function isApproved({ operation, toolHash = "", given }: Wanted, { type, digest, toolHash: approved }: Approval): boolean {
-  return toolHash === approved && digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation));
+function isApproved(
+  { operation, toolHash = "", given }: Wanted,
+  { type, digest, toolHash: approved }: Approval,
+): boolean {
+  return (
+    toolHash === approved &&
+    digest === argumentsDigest(type === "edit" ? given : argumentsOf(operation))
+  );
 }
 
 /** Makes the record of an operation that waits for a person. */
-export function askedCall({ operation, decision, name, toolHash = "" }: Wanted, order: number): McpAsked[string] {
+export function askedCall(
+  { operation, decision, name, toolHash = "" }: Wanted,
+  order: number,
+): McpAsked[string] {
   const args = argumentsOf(operation);
   return {
     boundName: name,
@@ -202,10 +248,14 @@ function askError(
   decision: Decision,
   why: string,
 ): McpPolicyError {
-  return new McpPolicyError(code, `${permissionOf(operation)} was not run: ${why} (${decision.reason}).`, {
-    ...namesOf(operation),
-    reason: why,
-  });
+  return new McpPolicyError(
+    code,
+    `${permissionOf(operation)} was not run: ${why} (${decision.reason}).`,
+    {
+      ...namesOf(operation),
+      reason: why,
+    },
+  );
 }
 
 function namesOf(operation: Operation): { serverName: string; toolName?: string } {

@@ -25,7 +25,10 @@ export interface McpArtifact {
   readonly blocks: readonly unknown[];
   /** Why the call has no result; unset when it has one. */
   readonly errorCode?: McpErrorCode;
-  /** Set when the data was too large to keep here. `storeKey`: key of the whole result in the result store. */
+  /**
+   * Set when the data was too large to keep here. `storeKey`: key of the whole result in the result
+   * store.
+   */
   readonly truncated?: { readonly totalChars: number; readonly storeKey?: string };
 }
 
@@ -58,8 +61,8 @@ const TAIL_SHARE = 0.25;
 
 /**
  * Splits a result into text and images for the model, and an artifact that keeps the rest. Pure.
- * Text blocks and embedded text resources become one text; links and other binary data become one line each. Blocks for the
- * user alone and `_meta` never reach the model.
+ * Text blocks and embedded text resources become one text; links and other binary data become one
+ * line each. Blocks for the user alone and `_meta` never reach the model.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
  */
 export function toOutcome(
@@ -80,14 +83,18 @@ export function toOutcome(
   const whole = texts.length > 0 ? texts.join("\n") : fallbackText(isError, images.length);
   const shown = cutMiddle(whole, settings.maxResultChars);
   const isCut = shown !== whole;
-  const kept = blocks.filter((_block, index) => !readings[index]!.isWhole || (isCut && readings[index]!.image === undefined));
+  const kept = blocks.filter(
+    (_block, index) => !readings[index]!.isWhole || (isCut && readings[index]!.image === undefined),
+  );
   const { artifact, keptImages } = bound(
     {
       serverName,
       toolName,
       durationMs,
       isError,
-      ...(result.structuredContent === undefined ? {} : { structuredContent: result.structuredContent }),
+      ...(result.structuredContent === undefined
+        ? {}
+        : { structuredContent: result.structuredContent }),
       ...(result._meta === undefined ? {} : { meta: result._meta }),
       blocks: kept,
     },
@@ -110,8 +117,10 @@ function fallbackText(isError: boolean, imageCount: number): string {
 
 function truncationNotice({ truncated }: McpArtifact, lostImages: number): string {
   if (truncated === undefined) return "";
-  const lost = lostImages === 0 ? "" : ` ${lostImages} ${lostImages === 1 ? "image" : "images"} left out.`;
-  const where = truncated.storeKey === undefined ? "could not be kept" : "is kept outside of this conversation";
+  const lost =
+    lostImages === 0 ? "" : ` ${lostImages} ${lostImages === 1 ? "image" : "images"} left out.`;
+  const where =
+    truncated.storeKey === undefined ? "could not be kept" : "is kept outside of this conversation";
   return `\n[The whole result of ${truncated.totalChars} characters ${where}.${lost}]`;
 }
 
@@ -121,7 +130,10 @@ export function inEnvelope(serverName: string, toolName: string, text: string): 
   return `<mcp_response server="${name(serverName)}" tool="${name(toolName)}" trust="untrusted">\n${defang(text)}\n</mcp_response>`;
 }
 
-/** Removes invisible characters and escapes tags that could open or close one of our blocks. Other tags stay readable. */
+/**
+ * Removes invisible characters and escapes tags that could open or close one of our blocks. Other
+ * tags stay readable.
+ */
 export function defang(text: string): string {
   return removeInvisible(text).replace(/<(?=[\s/]*(?:mcp_|available_mcp))/gi, "&lt;");
 }
@@ -132,7 +144,8 @@ export function cutNotice(totalChars: number): string {
 }
 
 /**
- * Cuts the middle out of a long text and puts a notice there. The result has at most `maxChars` characters.
+ * Cuts the middle out of a long text and puts a notice there. The result has at most `maxChars`
+ * characters.
  * @param totalChars - The original length, when the text was cut before.
  */
 export function cutMiddle(text: string, maxChars: number, totalChars = text.length): string {
@@ -149,22 +162,36 @@ function dropHalfPair(text: string): string {
   return code >= 0xdc00 && code <= 0xdfff ? text.slice(1) : text;
 }
 
-/** Keeps images and data within `maxArtifactChars` together, images first. Each stays whole or is left out. */
+/**
+ * Keeps images and data within `maxArtifactChars` together, images first. Each stays whole or is
+ * left out.
+ */
 function bound(
   artifact: McpArtifact,
   images: readonly ImageBlock[],
   { maxArtifactChars, storeKey }: ResultSettings,
 ): { readonly artifact: McpArtifact; readonly keptImages: readonly ImageBlock[] } {
-  const isPlain = artifact.blocks.length === 0 && artifact.structuredContent === undefined && artifact.meta === undefined;
+  const isPlain =
+    artifact.blocks.length === 0 &&
+    artifact.structuredContent === undefined &&
+    artifact.meta === undefined;
   if (isPlain && images.length === 0) return { artifact, keptImages: images };
-  const dataChars = JSON.stringify([artifact.structuredContent ?? null, artifact.meta ?? null, artifact.blocks]).length;
+  const dataChars = JSON.stringify([
+    artifact.structuredContent ?? null,
+    artifact.meta ?? null,
+    artifact.blocks,
+  ]).length;
   const imageChars = images.reduce((sum, image) => sum + image.image_url.url.length, 0);
   const totalChars = dataChars + imageChars;
   if (totalChars <= maxArtifactChars) return { artifact, keptImages: images };
   const truncated = { totalChars, ...(storeKey === undefined ? {} : { storeKey }) };
-  if (imageChars <= maxArtifactChars) return { artifact: withoutData(artifact, truncated), keptImages: images };
+  if (imageChars <= maxArtifactChars)
+    return { artifact: withoutData(artifact, truncated), keptImages: images };
   const isDataKept = dataChars <= maxArtifactChars;
-  return { artifact: isDataKept ? { ...artifact, truncated } : withoutData(artifact, truncated), keptImages: [] };
+  return {
+    artifact: isDataKept ? { ...artifact, truncated } : withoutData(artifact, truncated),
+    keptImages: [],
+  };
 }
 
 function withoutData(

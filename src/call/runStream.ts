@@ -2,8 +2,9 @@ import { dispatchCustomEvent } from "@langchain/core/callbacks/dispatch/web";
 import type { RunnableConfig } from "@langchain/core/runnables";
 
 /**
- * Events that a run streams while its tools work. Graphs write them to the custom stream (`streamMode: "custom"`);
- * `streamEvents` and callback handlers get custom events named after `type`.
+ * Events that a run streams while its tools work. Graphs write them to the custom stream
+ * (`streamMode: "custom"`); `streamEvents` and callback handlers get custom events named after
+ * `type`.
  */
 export type McpStreamEvent =
   /** A server reported progress of a call. `message` is untrusted server text. */
@@ -26,8 +27,13 @@ export type McpStreamEvent =
       readonly latencyMs: number;
     };
 
-/** Streams an event to the run that a tool works in. Never throws; does nothing outside of a run. */
-export async function tellRun(config: RunnableConfig | undefined, event: McpStreamEvent): Promise<void> {
+/**
+ * Streams an event to the run that a tool works in. Never throws; does nothing outside of a run.
+ */
+export async function tellRun(
+  config: RunnableConfig | undefined,
+  event: McpStreamEvent,
+): Promise<void> {
   if (config === undefined) return;
   try {
     (config as { readonly writer?: (chunk: McpStreamEvent) => void }).writer?.(event);

@@ -28,13 +28,17 @@ export interface ServerCatalog {
   readonly serverName: string;
   /** Counts the changes of this server, from 1. */
   readonly version: number;
-  /** Digest of the hashes of the offered tools: equal digests mean equal tools, in every process. */
+  /**
+   * Digest of the hashes of the offered tools: equal digests mean equal tools, in every process.
+   */
   readonly digest: string;
   /** The offered tools, sorted by raw name. */
   readonly tools: readonly ToolEntry[];
   readonly definitionChars: number;
   readonly snapshot: ServerSnapshot;
-  /** True for what was remembered from another process: the server has not been listed in this one. */
+  /**
+   * True for what was remembered from another process: the server has not been listed in this one.
+   */
   readonly isRemembered: boolean;
 }
 
@@ -61,7 +65,10 @@ export class Catalog {
   readonly #settings: HubSettings;
   readonly #servers = new Map<string, ServerCatalog>();
   /** The last change of each server, with the digest of the list before it. */
-  readonly #lastChanges = new Map<string, { readonly digest: string; readonly diff: CatalogDiff }>();
+  readonly #lastChanges = new Map<
+    string,
+    { readonly digest: string; readonly diff: CatalogDiff }
+  >();
   readonly #byBoundName = new Map<string, ToolEntry>();
   readonly #byToolName = new Map<string, Set<ToolEntry>>();
   readonly #byLeaf = new Map<string, Set<ToolEntry>>();
@@ -83,7 +90,9 @@ export class Catalog {
 
   /** The known servers, in the order of the configuration. */
   servers(): ServerCatalog[] {
-    return [...this.#settings.servers.keys()].flatMap((serverName) => this.#servers.get(serverName) ?? []);
+    return [...this.#settings.servers.keys()].flatMap(
+      (serverName) => this.#servers.get(serverName) ?? [],
+    );
   }
 
   /** One server, or `undefined` when it has not been listed yet. */
@@ -129,15 +138,22 @@ export class Catalog {
   /**
    * Puts in what a server listed.
    *
-   * @returns What changed, `undefined` when no tool did. `duplicates` names raw tool names that came twice, `dropped`
-   * those that could not be read.
+   * @returns What changed, `undefined` when no tool did. `duplicates` names raw tool names that
+   * came twice, `dropped` those that could not be read.
    */
   setServer(serverName: string, snapshot: ServerSnapshot, isRemembered = false): CatalogUpdate {
     return atOnce(this.update(serverName, snapshot, isRemembered));
   }
 
-  /** Does what {@link setServer} does, in steps. Tools change one by one; two updates must not run at the same time. */
-  *update(serverName: string, snapshot: ServerSnapshot, isRemembered = false): Steps<CatalogUpdate> {
+  /**
+   * Does what {@link setServer} does, in steps. Tools change one by one; two updates must not run
+   * at the same time.
+   */
+  *update(
+    serverName: string,
+    snapshot: ServerSnapshot,
+    isRemembered = false,
+  ): Steps<CatalogUpdate> {
     const settings = this.#settings.servers.get(serverName)!;
     const before = this.#servers.get(serverName);
     const duplicates: string[] = [];
@@ -179,7 +195,8 @@ export class Catalog {
     }
     yield* this.#placeRenamed();
     const diff = yield* diffTools(before?.tools ?? [], tools);
-    if (before !== undefined && diff !== undefined) this.#lastChanges.set(serverName, { digest: before.digest, diff });
+    if (before !== undefined && diff !== undefined)
+      this.#lastChanges.set(serverName, { digest: before.digest, diff });
     this.#servers.set(serverName, {
       serverName,
       version: (before?.version ?? 0) + (diff === undefined ? 0 : 1),
@@ -200,7 +217,9 @@ export class Catalog {
     return { diff, duplicates, dropped };
   }
 
-  /** The last change of a server; `undefined` unless it was made to the tool list with this digest. */
+  /**
+   * The last change of a server; `undefined` unless it was made to the tool list with this digest.
+   */
   diffSince(serverName: string, digestThen: string): CatalogDiff | undefined {
     const last = this.#lastChanges.get(serverName);
     return last?.digest === digestThen ? last.diff : undefined;
@@ -215,8 +234,13 @@ export class Catalog {
     before: ServerSnapshot | undefined,
   ): ToolEntry {
     const { serverName } = settings;
-    const entry = toolEntry(serverName, old?.boundName ?? this.#freeName(serverName, tool.name), tool);
-    const isSame = old?.hash === entry.hash && before?.serverInfo?.title === snapshot.serverInfo?.title;
+    const entry = toolEntry(
+      serverName,
+      old?.boundName ?? this.#freeName(serverName, tool.name),
+      tool,
+    );
+    const isSame =
+      old?.hash === entry.hash && before?.serverInfo?.title === snapshot.serverInfo?.title;
     if (isSame) return old;
     if (old !== undefined) this.#drop(old);
     this.#put(entry, settings, snapshot);
@@ -224,8 +248,8 @@ export class Catalog {
   }
 
   /**
-   * The bound name by the `names` option. Of two tools that want the same one, that of the server configured first has
-   * it, whichever connected first; the other is named as with `"mcp"`.
+   * The bound name by the `names` option. Of two tools that want the same one, that of the server
+   * configured first has it, whichever connected first; the other is named as with `"mcp"`.
    */
   #freeName(serverName: string, toolName: string): string {
     const wanted = nameTool(this.#settings.names, serverName, toolName);
@@ -233,7 +257,10 @@ export class Catalog {
     if (holder === undefined) return wanted;
     const order = [...this.#settings.servers.keys()];
     const own = boundName(serverName, toolName);
-    if (holder.serverName === serverName || order.indexOf(holder.serverName) < order.indexOf(serverName)) {
+    if (
+      holder.serverName === serverName ||
+      order.indexOf(holder.serverName) < order.indexOf(serverName)
+    ) {
       return this.#byBoundName.has(own) ? longName(serverName, toolName) : own;
     }
     this.#rename(holder, boundName(holder.serverName, holder.toolName));
@@ -256,7 +283,10 @@ export class Catalog {
     for (const serverName of new Set([...this.#renamed.keys()].map((entry) => entry.serverName))) {
       yield;
       const server = this.#servers.get(serverName)!;
-      this.#servers.set(serverName, { ...server, tools: server.tools.map((entry) => this.#renamed.get(entry) ?? entry) });
+      this.#servers.set(serverName, {
+        ...server,
+        tools: server.tools.map((entry) => this.#renamed.get(entry) ?? entry),
+      });
     }
     this.#renamed.clear();
   }

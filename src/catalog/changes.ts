@@ -14,7 +14,10 @@ interface Hashed {
 }
 
 /** Compares two listings by name and content hash. `undefined` when nothing changed. */
-export function* diffTools(before: readonly Hashed[], after: readonly Hashed[]): Steps<CatalogDiff | undefined> {
+export function* diffTools(
+  before: readonly Hashed[],
+  after: readonly Hashed[],
+): Steps<CatalogDiff | undefined> {
   const old = new Map<string, string>();
   for (const tool of before) {
     yield;
@@ -30,5 +33,7 @@ export function* diffTools(before: readonly Hashed[], after: readonly Hashed[]):
     old.delete(tool.toolName);
   }
   const removed = [...old.keys()];
-  return added.length + removed.length + changed.length === 0 ? undefined : { added, removed, changed };
+  return added.length + removed.length + changed.length === 0
+    ? undefined
+    : { added, removed, changed };
 }

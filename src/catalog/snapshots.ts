@@ -33,7 +33,10 @@ export class Snapshots {
   }
 
   /** Stores a server's snapshot if it changed. Returns at once. */
-  save(serverName: string, { tools, instructions, serverInfo, capabilities }: ServerSnapshot): void {
+  save(
+    serverName: string,
+    { tools, instructions, serverInfo, capabilities }: ServerSnapshot,
+  ): void {
     const content = { v: VERSION, tools, instructions, serverInfo, capabilities };
     const mark = digest(JSON.stringify(content));
     if (this.#stored.get(serverName) === mark) return;
@@ -61,7 +64,9 @@ export class Snapshots {
     this.#events.warn("SNAPSHOTS_FAILED", `The snapshot store failed: ${messageOf(error)}`);
   }
 
-  async #load(take: (serverName: string, snapshot: ServerSnapshot) => Promise<void>): Promise<void> {
+  async #load(
+    take: (serverName: string, snapshot: ServerSnapshot) => Promise<void>,
+  ): Promise<void> {
     const names = [...this.#servers.keys()];
     const found = await rejectAfter(
       this.#store.get(names.map((serverName) => this.#key(serverName))),
@@ -70,7 +75,8 @@ export class Snapshots {
     );
     for (const [index, serverName] of names.entries()) {
       const snapshot = readSnapshot(found[index]);
-      if (snapshot !== undefined && this.#servers.get(serverName)!.enabled) await take(serverName, snapshot);
+      if (snapshot !== undefined && this.#servers.get(serverName)!.enabled)
+        await take(serverName, snapshot);
     }
   }
 
@@ -91,7 +97,8 @@ export class Snapshots {
 
 /** Reads a stored snapshot; `undefined` for one that is malformed or of another version. */
 function readSnapshot(value: unknown): ServerSnapshot | undefined {
-  if (!isRecord(value) || value["v"] !== VERSION || !Array.isArray(value["tools"])) return undefined;
+  if (!isRecord(value) || value["v"] !== VERSION || !Array.isArray(value["tools"]))
+    return undefined;
   const tools = (value["tools"] as unknown[])
     .map(readTool)
     .flatMap((reading) => (reading.kind === "dropped" ? [] : [reading.tool]));

@@ -7,7 +7,10 @@ import type { ToolFingerprints } from "./toolFingerprints.js";
 import type { Steps } from "../text/slices.js";
 import { readTool, type RawTool } from "./toolEntry.js";
 
-/** Puts a tool list into the catalog, and reports mended, dropped and changed tools; in steps. @returns True when any tool changed. */
+/**
+ * Puts a tool list into the catalog, and reports mended, dropped and changed tools; in steps.
+ * @returns True when any tool changed.
+ */
 export function* takeToolList(
   catalog: Catalog,
   events: HubEvents,
@@ -18,9 +21,17 @@ export function* takeToolList(
   const { serverName, defer } = settings;
   const before = catalog.server(serverName);
   const isFirst = before === undefined;
-  const tools = yield* fingerprints.check(serverName, yield* readTools(events, serverName, listing.elements));
+  const tools = yield* fingerprints.check(
+    serverName,
+    yield* readTools(events, serverName, listing.elements),
+  );
   const { instructions, serverInfo, capabilities } = listing;
-  const { diff, duplicates, dropped } = yield* catalog.update(serverName, { tools, instructions, serverInfo, capabilities });
+  const { diff, duplicates, dropped } = yield* catalog.update(serverName, {
+    tools,
+    instructions,
+    serverInfo,
+    capabilities,
+  });
   const known = catalog.server(serverName)!;
   for (const toolName of dropped) {
     events.warn(
@@ -30,10 +41,18 @@ export function* takeToolList(
     );
   }
   if (listing.cutBecause !== undefined) {
-    events.warn("LIST_CUT", `The tool list of server "${serverName}" was ended early: ${listing.cutBecause}.`, serverName);
+    events.warn(
+      "LIST_CUT",
+      `The tool list of server "${serverName}" was ended early: ${listing.cutBecause}.`,
+      serverName,
+    );
   } else if (duplicates.length > 0) {
     const names = duplicates.slice(0, 10).join(", ");
-    events.warn("TOOL_DROPPED", `Server "${serverName}" lists these tools twice, the first of each stays: ${names}.`, serverName);
+    events.warn(
+      "TOOL_DROPPED",
+      `Server "${serverName}" lists these tools twice, the first of each stays: ${names}.`,
+      serverName,
+    );
   }
   if (isFirst && tools.length > 0 && known.tools.length === 0) {
     const message = `None of the ${tools.length} tools of server "${serverName}" is offered: check its toolFilter and toolDeny.`;
@@ -46,18 +65,27 @@ export function* takeToolList(
   if (diff !== undefined) {
     events.emit("catalog", { serverName, kind: "tools", ...diff });
     // A remembered tool list was read by another process.
-    if (before?.isRemembered === false) fingerprints.compare(serverName, before.snapshot.tools, tools, diff.changed);
+    if (before?.isRemembered === false)
+      fingerprints.compare(serverName, before.snapshot.tools, tools, diff.changed);
   }
   return diff !== undefined;
 }
 
-function* readTools(events: HubEvents, serverName: string, values: readonly unknown[]): Steps<RawTool[]> {
+function* readTools(
+  events: HubEvents,
+  serverName: string,
+  values: readonly unknown[],
+): Steps<RawTool[]> {
   const tools: RawTool[] = [];
   for (const value of values) {
     yield;
     const reading = readTool(value);
     if (reading.kind === "dropped") {
-      events.warn("TOOL_DROPPED", `A tool of server "${serverName}" was left out: ${reading.problem}.`, serverName);
+      events.warn(
+        "TOOL_DROPPED",
+        `A tool of server "${serverName}" was left out: ${reading.problem}.`,
+        serverName,
+      );
       continue;
     }
     if (reading.kind === "mended") {

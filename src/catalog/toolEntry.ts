@@ -46,27 +46,34 @@ export type ToolReading =
   | { readonly kind: "dropped"; readonly problem: string };
 
 /**
- * Reads one element of a `tools/list` result, however malformed. Never throws; drops only a tool without a usable name.
+ * Reads one element of a `tools/list` result, however malformed. Never throws; drops only a tool
+ * without a usable name.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool
  */
 export function readTool(value: unknown): ToolReading {
   if (!isRecord(value)) return { kind: "dropped", problem: "it is not an object" };
   const { name, title, description, inputSchema, outputSchema, annotations } = value;
-  if (typeof name !== "string" || name === "") return { kind: "dropped", problem: "it has no name" };
-  if (name.length > MAX_NAME_CHARS) return { kind: "dropped", problem: `its name has more than ${MAX_NAME_CHARS} characters` };
+  if (typeof name !== "string" || name === "")
+    return { kind: "dropped", problem: "it has no name" };
+  if (name.length > MAX_NAME_CHARS)
+    return { kind: "dropped", problem: `its name has more than ${MAX_NAME_CHARS} characters` };
   const problems: string[] = [];
   let schema: JsonSchema;
   if (!isRecord(inputSchema)) {
     if (inputSchema !== undefined) problems.push("its inputSchema is not an object");
     schema = { type: "object", properties: {} };
   } else if (inputSchema["type"] !== "object") {
-    problems.push(`its inputSchema has ${inputSchema["type"] === undefined ? "no type" : "another type than object"}`);
+    problems.push(
+      `its inputSchema has ${inputSchema["type"] === undefined ? "no type" : "another type than object"}`,
+    );
     schema = { ...inputSchema, type: "object" };
   } else {
     schema = inputSchema;
   }
-  if (outputSchema !== undefined && !isRecord(outputSchema)) problems.push("its outputSchema is not an object");
-  if (description !== undefined && typeof description !== "string") problems.push("its description is not text");
+  if (outputSchema !== undefined && !isRecord(outputSchema))
+    problems.push("its outputSchema is not an object");
+  if (description !== undefined && typeof description !== "string")
+    problems.push("its description is not text");
   const tool: RawTool = {
     name,
     title: typeof title === "string" ? title : undefined,
@@ -75,12 +82,21 @@ export function readTool(value: unknown): ToolReading {
     outputSchema: isRecord(outputSchema) ? outputSchema : undefined,
     annotations: isRecord(annotations) ? annotations : undefined,
   };
-  return problems.length === 0 ? { kind: "ok", tool } : { kind: "mended", tool, problem: problems.join(", ") };
+  return problems.length === 0
+    ? { kind: "ok", tool }
+    : { kind: "mended", tool, problem: problems.join(", ") };
 }
 
 /** Makes the catalog entry of a tool. */
 export function toolEntry(serverName: string, boundName: string, tool: RawTool): ToolEntry {
-  const { name, title = null, description, inputSchema, annotations = null, outputSchema = null } = tool;
+  const {
+    name,
+    title = null,
+    description,
+    inputSchema,
+    annotations = null,
+    outputSchema = null,
+  } = tool;
   const shown = JSON.stringify([name, title, description, inputSchema]);
   const hidden = JSON.stringify([annotations, outputSchema]);
   return {

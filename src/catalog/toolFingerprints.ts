@@ -34,7 +34,10 @@ interface Fingerprint {
   readonly texts: ToolTexts;
 }
 
-/** A change that nobody accepted; `before` is `undefined` when the first fingerprint could not be read. */
+/**
+ * A change that nobody accepted; `before` is `undefined` when the first fingerprint could not be
+ * read.
+ */
 interface Pending {
   readonly serverName: string;
   readonly toolName: string;
@@ -57,8 +60,9 @@ const STORE_WAIT_MS = 2_000;
 const MAX_FORMER = 1_000;
 
 /**
- * Compares tools with what they were when first seen, in this process or, with a store, in any; a trusted server may change them.
- * While the store cannot be read, all tools count as changed for `"ask"` and `"deny"`, and nothing in it is overwritten.
+ * Compares tools with what they were when first seen, in this process or, with a store, in any; a
+ * trusted server may change them. While the store cannot be read, all tools count as changed for
+ * `"ask"` and `"deny"`, and nothing in it is overwritten.
  */
 export class ToolFingerprints {
   readonly #onChange: "note" | "ask" | "deny";
@@ -72,7 +76,11 @@ export class ToolFingerprints {
   readonly #writing = new Set<Promise<void>>();
   #version = 0;
 
-  constructor({ onChange }: SecuritySettings["toolFingerprints"], store: Store | undefined, events: HubEvents) {
+  constructor(
+    { onChange }: SecuritySettings["toolFingerprints"],
+    store: Store | undefined,
+    events: HubEvents,
+  ) {
     this.#onChange = onChange;
     this.#store = store;
     this.#events = events;
@@ -88,27 +96,46 @@ export class ToolFingerprints {
     return this.#store !== undefined || this.#onChange !== "note";
   }
 
-  /** Emits `toolChanged` for tools that changed between two tool lists, where no fingerprints are kept. */
-  compare(serverName: string, before: readonly RawTool[], after: readonly RawTool[], changed: readonly string[]): void {
+  /**
+   * Emits `toolChanged` for tools that changed between two tool lists, where no fingerprints are
+   * kept.
+   */
+  compare(
+    serverName: string,
+    before: readonly RawTool[],
+    after: readonly RawTool[],
+    changed: readonly string[],
+  ): void {
     if (this.isKeeping || changed.length === 0 || !this.#events.has("toolChanged")) return;
     const old = new Map(before.map((tool) => [tool.name, tool]));
     const now = new Map(after.toReversed().map((tool) => [tool.name, tool]));
     for (const toolName of changed) {
       const [first, second] = [fingerprintOf(old.get(toolName)), fingerprintOf(now.get(toolName))];
       if (first === undefined || second === undefined || first.digest === second.digest) continue;
-      this.#events.emit("toolChanged", changeOf({ serverName, toolName, before: first, now: second }));
+      this.#events.emit(
+        "toolChanged",
+        changeOf({ serverName, toolName, before: first, now: second }),
+      );
     }
   }
 
-  /** Loads a server's fingerprints before its tools are listed; tries again after a failure. Never rejects. */
+  /**
+   * Loads a server's fingerprints before its tools are listed; tries again after a failure. Never
+   * rejects.
+   */
   load(serverName: string): Promise<void> {
     if (this.#read.has(serverName)) return Promise.resolve();
-    const loading = this.#loading.get(serverName) ?? this.#load(serverName).finally(() => this.#loading.delete(serverName));
+    const loading =
+      this.#loading.get(serverName) ??
+      this.#load(serverName).finally(() => this.#loading.delete(serverName));
     this.#loading.set(serverName, loading);
     return loading;
   }
 
-  /** Compares a tool list with the fingerprints, in steps. Of tools with one name the first counts. @returns The tools to offer. */
+  /**
+   * Compares a tool list with the fingerprints, in steps. Of tools with one name the first counts.
+   * @returns The tools to offer.
+   */
   *check(serverName: string, tools: readonly RawTool[]): Steps<readonly RawTool[]> {
     if (!this.isKeeping) return tools;
     const known = this.#servers.get(serverName) ?? new Map<string, Fingerprint>();
@@ -120,7 +147,10 @@ export class ToolFingerprints {
       // A second tool of a name never replaces a withheld one.
       if (offered.has(tool.name)) continue;
       const now = fingerprintOf(tool);
-      const verdict = now === undefined ? "withheld" : this.#compare(serverName, tool.name, known.get(tool.name), now);
+      const verdict =
+        now === undefined
+          ? "withheld"
+          : this.#compare(serverName, tool.name, known.get(tool.name), now);
       offered.set(tool.name, verdict !== "withheld");
       if (verdict !== "new") continue;
       writes.push({ toolName: tool.name, before: known.get(tool.name)?.digest, now: now! });
@@ -143,7 +173,9 @@ export class ToolFingerprints {
   /** Accepts changed tools as they are now. @param toolNames - Default: all of the server. */
   accept(serverName: string, toolNames?: readonly string[]): void {
     const accepted = [...this.#pending].filter(
-      ([, pending]) => pending.serverName === serverName && (toolNames === undefined || toolNames.includes(pending.toolName)),
+      ([, pending]) =>
+        pending.serverName === serverName &&
+        (toolNames === undefined || toolNames.includes(pending.toolName)),
     );
     if (accepted.length === 0) return;
     const writes: Write[] = [];
@@ -176,7 +208,8 @@ export class ToolFingerprints {
     if (before === undefined && this.#read.has(serverName)) return "new";
     const pending: Pending = { serverName, toolName, before, now };
     const isTold = this.#pending.get(key)?.now.digest === now.digest;
-    if (!isTold && before !== undefined && this.#events.has("toolChanged")) this.#events.emit("toolChanged", changeOf(pending));
+    if (!isTold && before !== undefined && this.#events.has("toolChanged"))
+      this.#events.emit("toolChanged", changeOf(pending));
     if (this.#onChange === "note") return "new";
     this.#pending.set(key, pending);
     this.#version += 1;
@@ -194,7 +227,10 @@ export class ToolFingerprints {
     }
   }
 
-  /** Keeps new fingerprints. A tool that another process has written since stays as that process wrote it. */
+  /**
+   * Keeps new fingerprints. A tool that another process has written since stays as that process
+   * wrote it.
+   */
   #save(serverName: string, writes: readonly Write[]): void {
     const store = this.#store;
     if (store === undefined || !this.#read.has(serverName)) return;
@@ -215,17 +251,31 @@ export class ToolFingerprints {
   }
 
   #warn(error: unknown): void {
-    this.#events.warn("TOOL_FINGERPRINTS_FAILED", `The store of tool fingerprints failed: ${messageOf(error)}`);
+    this.#events.warn(
+      "TOOL_FINGERPRINTS_FAILED",
+      `The store of tool fingerprints failed: ${messageOf(error)}`,
+    );
   }
 }
 
-/** The fingerprint of a tool; `undefined` for one nested too deeply, which cannot be told from another. */
+/**
+ * The fingerprint of a tool; `undefined` for one nested too deeply, which cannot be told from
+ * another.
+ */
 function fingerprintOf(tool: RawTool | undefined): Fingerprint | undefined {
   if (tool === undefined) return undefined;
   const { title = "", description, inputSchema, annotations } = tool;
   try {
-    const texts = { title, description, arguments: json(inputSchema), annotations: json(annotations) };
-    return { digest: digest(JSON.stringify(texts), 32), texts: mapTexts((field) => detached(texts[field])) };
+    const texts = {
+      title,
+      description,
+      arguments: json(inputSchema),
+      annotations: json(annotations),
+    };
+    return {
+      digest: digest(JSON.stringify(texts), 32),
+      texts: mapTexts((field) => detached(texts[field])),
+    };
   } catch {
     return undefined;
   }
@@ -238,14 +288,19 @@ function json(value: unknown): string {
 
 /** The first 8,000 characters, copied: a slice would keep the whole text in memory. */
 function detached(text: string): string {
-  return text.length <= MAX_PART_CHARS ? text : Buffer.from(cut(text, MAX_PART_CHARS), "utf16le").toString("utf16le");
+  return text.length <= MAX_PART_CHARS
+    ? text
+    : Buffer.from(cut(text, MAX_PART_CHARS), "utf16le").toString("utf16le");
 }
 
 function mapTexts(textOf: (field: ToolField) => string): ToolTexts {
   return Object.fromEntries(FIELDS.map((field) => [field, textOf(field)])) as ToolTexts;
 }
 
-/** Drops unlisted tools beyond 1,000, the newest first, so that a flood of names drives out only itself. */
+/**
+ * Drops unlisted tools beyond 1,000, the newest first, so that a flood of names drives out only
+ * itself.
+ */
 function prune(known: Map<string, Fingerprint>, listed: ReadonlyMap<string, unknown>): void {
   let tooMany = known.size - listed.size - MAX_FORMER;
   for (const toolName of [...known.keys()].reverse()) {
@@ -270,16 +325,24 @@ function storeKey(serverName: string): string {
   return `mcp-tool-fingerprints:${serverName}`;
 }
 
-/** Reads stored fingerprints. @throws for those of another version: nothing is written over them. */
+/**
+ * Reads stored fingerprints.
+ * @throws for those of another version: nothing is written over them.
+ */
 function readFingerprints(stored: unknown): Map<string, Fingerprint> {
   const known = new Map<string, Fingerprint>();
   if (stored === undefined || stored === null) return known;
-  if (!isRecord(stored) || stored["v"] !== 1) throw new Error("it holds fingerprints of another version");
+  if (!isRecord(stored) || stored["v"] !== 1)
+    throw new Error("it holds fingerprints of another version");
   for (const entry of Array.isArray(stored["tools"]) ? (stored["tools"] as unknown[]) : []) {
     const [toolName, kept] = Array.isArray(entry) ? (entry as unknown[]) : [];
-    if (typeof toolName !== "string" || !isRecord(kept) || typeof kept["digest"] !== "string") continue;
+    if (typeof toolName !== "string" || !isRecord(kept) || typeof kept["digest"] !== "string")
+      continue;
     const texts = isRecord(kept["texts"]) ? kept["texts"] : {};
-    known.set(toolName, { digest: kept["digest"], texts: mapTexts((field) => String(texts[field] ?? "")) });
+    known.set(toolName, {
+      digest: kept["digest"],
+      texts: mapTexts((field) => String(texts[field] ?? "")),
+    });
   }
   return known;
 }

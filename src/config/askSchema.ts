@@ -12,7 +12,9 @@ export interface ActionRequest {
   readonly description: string;
   /** Id of the tool call; a decision may name it. */
   readonly callId: string;
-  /** `"start"`: a stdio server's program would start for the first time; see the option `consent`. */
+  /**
+   * `"start"`: a stdio server's program would start for the first time; see the option `consent`.
+   */
   readonly operation: "call" | "invoke" | "read" | "list" | "start";
   readonly serverName: string;
   /** The raw tool name; calls only. */
@@ -34,7 +36,10 @@ export interface AskRequest {
 }
 
 interface AnswerBase {
-  /** The tool call this answers; given in all decisions or in none, which are then in the order of the requests. */
+  /**
+   * The tool call this answers; given in all decisions or in none, which are then in the order of
+   * the requests.
+   */
   readonly callId?: string;
   /** Who answered, for `policy` events. */
   readonly answeredBy?: string;
@@ -46,7 +51,10 @@ export type AskDecision =
   | (AnswerBase & {
       readonly type: "edit";
       /** The arguments to run with; the name cannot change. */
-      readonly editedAction: { readonly name?: string; readonly args: Readonly<Record<string, unknown>> };
+      readonly editedAction: {
+        readonly name?: string;
+        readonly args: Readonly<Record<string, unknown>>;
+      };
     })
   | (AnswerBase & {
       readonly type: "reject";
@@ -59,7 +67,10 @@ export interface AskResponse {
   readonly decisions: readonly AskDecision[];
 }
 
-/** Asks a person where the run cannot be interrupted. It may take its time; a throw or no answer refuses the calls. */
+/**
+ * Asks a person where the run cannot be interrupted. It may take its time; a throw or no answer
+ * refuses the calls.
+ */
 export type OnAsk = (
   request: AskRequest,
   info: { readonly context: McpRunContext; readonly signal: AbortSignal | undefined },

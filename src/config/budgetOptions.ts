@@ -4,9 +4,15 @@ import * as z from "zod";
 export interface TimeoutOptions extends AgentTimeoutOptions {
   /** Handshake and first tool list of a server together. @default 30_000 */
   readonly connectTimeoutMs?: number | undefined;
-  /** One request that is not a tool call: a page of a list, a prompt, a resource. @default 60_000 */
+  /**
+   * One request that is not a tool call: a page of a list, a prompt, a resource.
+   * @default 60_000
+   */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long a tool call may stay silent; each progress notification restarts the time. @default 60_000 */
+  /**
+   * How long a tool call may stay silent; each progress notification restarts the time.
+   * @default 60_000
+   */
   readonly toolTimeoutMs?: number | undefined;
   /** Longest time of a tool call, whatever progress it reports. @default 600_000 */
   readonly maxToolTimeoutMs?: number | undefined;
@@ -22,9 +28,15 @@ export interface TimeoutOptions extends AgentTimeoutOptions {
 
 /** Time limits that an agent can set for itself, in whole milliseconds. */
 export interface AgentTimeoutOptions {
-  /** How long the first model call waits for servers that are still connecting. 0 to 60,000. @default 1_000 */
+  /**
+   * How long the first model call waits for servers that are still connecting. 0 to 60,000.
+   * @default 1_000
+   */
   readonly startupDeadlineMs?: number | undefined;
-  /** How long `search_mcp_tools` waits for servers that are still connecting. 0 to 60,000. @default 5_000 */
+  /**
+   * How long `search_mcp_tools` waits for servers that are still connecting. 0 to 60,000.
+   * @default 5_000
+   */
   readonly searchWaitMs?: number | undefined;
   /** Longest time to read the mentioned resources of one message. 0 to 600,000. @default 10_000 */
   readonly mentionDeadlineMs?: number | undefined;
@@ -40,7 +52,10 @@ export interface LimitOptions extends AgentLimitOptions {
   readonly maxConcurrentCalls?: number | undefined;
   /** Pages read of one list. @default 200 */
   readonly maxListPages?: number | undefined;
-  /** Decoded bytes of one message of a server, on every transport; a larger one fails its call. @default 10_485_760 */
+  /**
+   * Decoded bytes of one message of a server, on every transport; a larger one fails its call.
+   * @default 10_485_760
+   */
   readonly maxMessageBytes?: number | undefined;
   /** Consecutive transport failures that open the circuit breaker of a server. @default 3 */
   readonly breakerFailures?: number | undefined;
@@ -48,9 +63,16 @@ export interface LimitOptions extends AgentLimitOptions {
 
 /** Sizes and counts that an agent can set for itself. */
 export interface AgentLimitOptions {
-  /** Characters of the listing in the system prompt, tags and newlines included. At least 300. @default 2_000 */
+  /**
+   * Characters of the listing in the system prompt, tags and newlines included. At least 300.
+   * @default 2_000
+   */
   readonly listingBudgetChars?: number | undefined;
-  /** Servers without `defer` are always loaded while all visible definitions stay under this. 0 always defers. @default 10_000 */
+  /**
+   * Servers without `defer` are always loaded while all visible definitions stay under this. 0
+   * always defers.
+   * @default 10_000
+   */
   readonly autoDeferChars?: number | undefined;
   /** Promoted tools bound at the same time; the least recently used leave first. @default 40 */
   readonly maxPromoted?: number | undefined;
@@ -126,5 +148,7 @@ export const hubBudgetShape = {
 export function given<Value extends object>(
   options: Value | undefined,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
-  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as never;
+  return Object.fromEntries(
+    Object.entries(options ?? {}).filter(([, value]) => value !== undefined),
+  ) as never;
 }

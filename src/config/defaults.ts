@@ -31,7 +31,10 @@ export const DEFAULT_LIMITS = Object.freeze({
   breakerFailures: 3,
 });
 
-/** Every default of the package. Durations are in milliseconds (`Ms`), sizes in UTF-16 characters (`Chars`). */
+/**
+ * Every default of the package. Durations are in milliseconds (`Ms`), sizes in UTF-16 characters
+ * (`Chars`).
+ */
 export const DEFAULTS = Object.freeze({
   ...DEFAULT_TIMEOUTS,
   ...DEFAULT_LIMITS,
@@ -44,4 +47,6 @@ export const DEFAULTS = Object.freeze({
 });
 
 /** Time limits, sizes and counts in force. */
-export type Budgets = { readonly [Key in keyof typeof DEFAULT_TIMEOUTS | keyof typeof DEFAULT_LIMITS]: number };
+export type Budgets = {
+  readonly [Key in keyof typeof DEFAULT_TIMEOUTS | keyof typeof DEFAULT_LIMITS]: number;
+};

@@ -6,7 +6,10 @@ export const DECISIONS = ["allow", "ask", "deny"] as const;
 /** Decision of a policy: run the operation, ask a person first, or refuse it. */
 export type DecisionKind = (typeof DECISIONS)[number];
 
-/** `"open"` allows all, `"cautious"` asks for all but reading, `"strict"` asks for all, `"readonly"` denies all but reading. */
+/**
+ * `"open"` allows all, `"cautious"` asks for all but reading, `"strict"` asks for all, `"readonly"`
+ * denies all but reading.
+ */
 export type PolicyTier = (typeof TIERS)[number];
 
 /** Every {@link PolicyTier}. */
@@ -18,7 +21,10 @@ export type ToolClass = (typeof CLASSES)[number];
 /** Every {@link ToolClass}, the most harmful last. */
 export const CLASSES = ["read", "write", "destructive"] as const;
 
-/** Caller of an operation: `runtime.context` of a run, or the `context` given to a method of the hub. */
+/**
+ * Caller of an operation: `runtime.context` of a run, or the `context` given to a method of the
+ * hub.
+ */
 export interface McpRunContext {
   /** Folder the person works in; compared with `workspaces` of servers. */
   readonly workspace?: unknown;
@@ -45,17 +51,23 @@ export interface PolicyRequest {
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Answer of a policy function: a decision, one with its reason, or nothing when it has no opinion. */
-export type PolicyAnswer = DecisionKind | { readonly decision: DecisionKind; readonly reason?: string } | undefined;
+/**
+ * Answer of a policy function: a decision, one with its reason, or nothing when it has no opinion.
+ */
+export type PolicyAnswer =
+  DecisionKind | { readonly decision: DecisionKind; readonly reason?: string } | undefined;
 
 /**
- * Decides about an operation, synchronously: load what it needs before the run and put it into `context`.
- * Runs at a call and, with `arguments: undefined`, for tools about to be shown, where `"deny"` hides the tool. A throw or any
- * other answer denies the operation.
+ * Decides about an operation, synchronously: load what it needs before the run and put it into
+ * `context`. Runs at a call and, with `arguments: undefined`, for tools about to be shown, where
+ * `"deny"` hides the tool. A throw or any other answer denies the operation.
  */
 export type PolicyFunction = (request: PolicyRequest, context: McpRunContext) => PolicyAnswer;
 
-const policyFunction = z.custom<PolicyFunction>((value) => typeof value === "function", "a function");
+const policyFunction = z.custom<PolicyFunction>(
+  (value) => typeof value === "function",
+  "a function",
+);
 const permissions = z.array(z.string().min(1));
 
 /** Rules of a policy. In any order, `deny` beats `ask` beats `allow`. */
@@ -87,9 +99,10 @@ const rulesSchema = z.strictObject({
 export const policySchema = z.union([rulesSchema, policyFunction]);
 
 /**
- * Policy of a hub: rules, or a function in their place. The most restrictive decision of rules, tiers and functions wins.
- * Permissions are globs on raw names, compared part by part: `mcp:call:<server>:<tool>`, `mcp:invoke:<server>:<prompt>`,
- * `mcp:read:<server>:<uri>`, `mcp:list:<server>`.
+ * Policy of a hub: rules, or a function in their place. The most restrictive decision of rules,
+ * tiers and functions wins. Permissions are globs on raw names, compared part by part:
+ * `mcp:call:<server>:<tool>`, `mcp:invoke:<server>:<prompt>`, `mcp:read:<server>:<uri>`,
+ * `mcp:list:<server>`.
  */
 export type PolicyOptions = PolicyRules | PolicyFunction;
 
@@ -110,15 +123,27 @@ export type ToolOverride =
 
 /** Options of a server entry about who may do what. */
 export interface ServerPolicyOptions {
-  /** Tier of the server's tools: `"open"`, `"cautious"`, `"strict"` or `"readonly"`. @default that of the hub, else "open" */
+  /**
+   * Tier of the server's tools: `"open"`, `"cautious"`, `"strict"` or `"readonly"`.
+   * @default that of the hub, else "open"
+   */
   readonly tier?: PolicyTier | undefined;
-  /** Exceptions by globs on raw tool names: a tier, a decision, or `{ tier, class, scopes }`. Only they loosen a tier. An exact name beats globs; of several globs the most restrictive wins. */
+  /**
+   * Exceptions by globs on raw tool names: a tier, a decision, or `{ tier, class, scopes }`. Only
+   * they loosen a tier. An exact name beats globs; of several globs the most restrictive wins.
+   */
   readonly overrides?: Record<string, ToolOverride> | undefined;
-  /** Takes the class of tools from the server's own hints (`readOnlyHint`, `destructiveHint`). @default false */
+  /**
+   * Takes the class of tools from the server's own hints (`readOnlyHint`, `destructiveHint`).
+   * @default false
+   */
   readonly trustAnnotations?: boolean | undefined;
   /** The server is invisible unless `context.scopes` holds all of these. @default none */
   readonly scopes?: readonly string[] | undefined;
-  /** Globs: the server is invisible unless `context.workspace` matches one. @default visible in all */
+  /**
+   * Globs: the server is invisible unless `context.workspace` matches one.
+   * @default visible in all
+   */
   readonly workspaces?: readonly string[] | undefined;
 }
 
@@ -158,11 +183,22 @@ export interface ServerPolicySettings {
   readonly workspaces: readonly string[] | undefined;
 }
 
-type PolicyInput = { readonly [Key in keyof typeof serverPolicyShape]?: z.output<(typeof serverPolicyShape)[Key]> };
+type PolicyInput = {
+  readonly [Key in keyof typeof serverPolicyShape]?: z.output<(typeof serverPolicyShape)[Key]>;
+};
 
 /** Completes a server entry with the hub's tier and the defaults. */
-export function serverPolicySettings(entry: PolicyInput, hubTier: PolicyTier | undefined): ServerPolicySettings {
-  const { tier = hubTier ?? "open", overrides = {}, trustAnnotations = false, scopes = [], workspaces } = entry;
+export function serverPolicySettings(
+  entry: PolicyInput,
+  hubTier: PolicyTier | undefined,
+): ServerPolicySettings {
+  const {
+    tier = hubTier ?? "open",
+    overrides = {},
+    trustAnnotations = false,
+    scopes = [],
+    workspaces,
+  } = entry;
   return { tier, overrides, trustAnnotations, scopes, workspaces };
 }
 
@@ -171,10 +207,16 @@ export function canAsk(
   hub: {
     readonly policy?: unknown;
     readonly tier?: unknown;
-    readonly security?: { readonly toolFingerprints?: { readonly onChange?: unknown } | undefined } | undefined;
+    readonly security?:
+      { readonly toolFingerprints?: { readonly onChange?: unknown } | undefined } | undefined;
   },
   entries: Iterable<PolicyInput | undefined>,
 ): boolean {
-  if (hub.policy !== undefined || hub.tier !== undefined || hub.security?.toolFingerprints?.onChange === "ask") return true;
+  if (
+    hub.policy !== undefined ||
+    hub.tier !== undefined ||
+    hub.security?.toolFingerprints?.onChange === "ask"
+  )
+    return true;
   return [...entries].some((entry) => entry?.tier !== undefined || entry?.overrides !== undefined);
 }

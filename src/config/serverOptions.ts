@@ -7,7 +7,16 @@ import { globsSchema } from "../text/globs.js";
 import { positiveCount, positiveMs } from "./budgetOptions.js";
 import { serverPolicyShape, type ServerPolicyOptions } from "./policyOptions.js";
 
-const transportName = z.enum(["stdio", "http", "streamable_http", "streamable-http", "streamableHttp", "sse", "websocket", "ws"]);
+const transportName = z.enum([
+  "stdio",
+  "http",
+  "streamable_http",
+  "streamable-http",
+  "streamableHttp",
+  "sse",
+  "websocket",
+  "ws",
+]);
 
 /** Whether and how often a lost connection reconnects. */
 export interface ReconnectOptions {
@@ -15,17 +24,25 @@ export interface ReconnectOptions {
   readonly enabled?: boolean | undefined;
   /** Waits between attempts; the first attempt is made at once. @default 5 */
   readonly maxAttempts?: number | undefined;
-  /** Milliseconds of the first wait; each further one is twice as long, up to 30 s. @default 1_000 */
+  /**
+   * Milliseconds of the first wait; each further one is twice as long, up to 30 s.
+   * @default 1_000
+   */
   readonly delayMs?: number | undefined;
 }
 
-/** Settings of one server in `McpHub.wrap(client, { servers })`: {@link McpServerEntry} without how to reach it. */
+/**
+ * Settings of one server in `McpHub.wrap(client, { servers })`: {@link McpServerEntry} without how
+ * to reach it.
+ */
 export interface WrappedServerEntry extends ServerPolicyOptions {
   /** `false`: the server never connects; its state is `disabled`. @default true */
   readonly enabled?: boolean | undefined;
   /** Purpose of the server in one line; shown in the listing and searched. */
   readonly description?: string | undefined;
-  /** A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name. */
+  /**
+   * A group of servers, such as `"office"`; `search_mcp_tools` takes it in place of a server name.
+   */
   readonly category?: string | undefined;
   /** Free labels; passed on in tool metadata and searched. */
   readonly tags?: readonly string[] | undefined;
@@ -35,9 +52,15 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   readonly toolKeywords?: Readonly<Record<string, readonly string[]>> | undefined;
   /** Your own data; passed on unread as `serverMetadata` in the metadata of the server's tools. */
   readonly metadata?: Record<string, unknown> | undefined;
-  /** `true`: the tools are deferred. `false`: they are bound in every model call. @default decided by `limits.autoDeferChars` */
+  /**
+   * `true`: the tools are deferred. `false`: they are bound in every model call.
+   * @default decided by `limits.autoDeferChars`
+   */
   readonly defer?: boolean | undefined;
-  /** Globs on raw tool names that are bound in every model call even when the server is deferred. @default none */
+  /**
+   * Globs on raw tool names that are bound in every model call even when the server is deferred.
+   * @default none
+   */
   readonly alwaysLoad?: readonly string[] | undefined;
   /** Globs on raw tool names; only matching tools are offered. @default all */
   readonly toolFilter?: readonly string[] | undefined;
@@ -47,22 +70,33 @@ export interface WrappedServerEntry extends ServerPolicyOptions {
   readonly connectTimeoutMs?: number | undefined;
   /** Milliseconds for one request that is not a tool call. @default that of the hub */
   readonly requestTimeoutMs?: number | undefined;
-  /** Milliseconds a tool call may stay silent; each progress notification restarts the time. @default that of the hub */
+  /**
+   * Milliseconds a tool call may stay silent; each progress notification restarts the time.
+   * @default that of the hub
+   */
   readonly toolTimeoutMs?: number | undefined;
-  /** Milliseconds after which a tool call ends, whatever progress it reports. @default that of the hub */
+  /**
+   * Milliseconds after which a tool call ends, whatever progress it reports.
+   * @default that of the hub
+   */
   readonly maxToolTimeoutMs?: number | undefined;
   /** Requests in flight to this server; further ones wait. @default that of the hub */
   readonly maxConcurrentCalls?: number | undefined;
   /** Characters of one result that reach the model. @default that of the hub */
   readonly maxResultChars?: number | undefined;
-  /** Globs on raw names of tools that may run twice: their calls are repeated when the connection is lost. @default none */
+  /**
+   * Globs on raw names of tools that may run twice: their calls are repeated when the connection is
+   * lost.
+   * @default none
+   */
   readonly idempotent?: readonly string[] | undefined;
 }
 
 /**
- * One entry of `mcpServers`: how to reach a server and how its tools are offered.
- * Give exactly one of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket), `createTransport` and
- * `client`. `${NAME}` and `${NAME:-default}` in `command`, `args`, `env`, `cwd`, `url` and `headers` are filled in on connecting.
+ * One entry of `mcpServers`: how to reach a server and how its tools are offered. Give exactly one
+ * of `command` (a child process over stdio), `url` (streamable HTTP, SSE or WebSocket),
+ * `createTransport` and `client`. `${NAME}` and `${NAME:-default}` in `command`, `args`, `env`,
+ * `cwd`, `url` and `headers` are filled in on connecting.
  */
 export interface McpServerEntry extends WrappedServerEntry {
   /** How to reach the server. @default `"stdio"` with `command`; `"http"`, then SSE, with `url` */
@@ -73,7 +107,10 @@ export interface McpServerEntry extends WrappedServerEntry {
   readonly command?: string | undefined;
   /** Its arguments. @default none */
   readonly args?: readonly string[] | undefined;
-  /** Environment variables added to the small default environment (HOME, PATH, SHELL, TERM, USER, LOGNAME). */
+  /**
+   * Environment variables added to the small default environment (HOME, PATH, SHELL, TERM, USER,
+   * LOGNAME).
+   */
   readonly env?: Record<string, string> | undefined;
   /** Names of variables of this process that the child gets as well. @default none */
   readonly inheritEnv?: readonly string[] | undefined;
@@ -81,7 +118,11 @@ export interface McpServerEntry extends WrappedServerEntry {
   readonly cwd?: string | undefined;
   /** Accepted without effect: MCP messages are UTF-8. */
   readonly encoding?: string | undefined;
-  /** `"inherit"` copies the child's stderr to this process's stderr; errors show its last lines in any case. @default "pipe" */
+  /**
+   * `"inherit"` copies the child's stderr to this process's stderr; errors show its last lines in
+   * any case.
+   * @default "pipe"
+   */
   readonly stderr?: "inherit" | "pipe" | "ignore" | "overlapped" | undefined;
   /** Whether and how often to reconnect, with a new child, after the child ended. @default not */
   readonly restart?: ReconnectOptions | undefined;
@@ -93,7 +134,10 @@ export interface McpServerEntry extends WrappedServerEntry {
   readonly auth?: { readonly headers: Record<string, string> } | undefined;
   /** OAuth provider of the MCP SDK, passed to its transport. */
   readonly authProvider?: OAuthClientProvider | undefined;
-  /** Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403. @default true */
+  /**
+   * Whether SSE is tried when streamable HTTP is refused with a 4xx status other than 401 and 403.
+   * @default true
+   */
   readonly automaticSSEFallback?: boolean | undefined;
   /** Whether and how often to reconnect to a lost remote server. @default it does */
   readonly reconnect?: ReconnectOptions | undefined;
@@ -153,15 +197,24 @@ export const serverEntrySchema = z.strictObject({
   headers: z.record(z.string(), z.string()).optional(),
   auth: z.strictObject({ headers: z.record(z.string(), z.string()) }).optional(),
   authProvider: z
-    .custom<OAuthClientProvider>((value) => typeof value === "object" && value !== null, "an OAuthClientProvider object")
+    .custom<OAuthClientProvider>(
+      (value) => typeof value === "object" && value !== null,
+      "an OAuthClientProvider object",
+    )
     .optional(),
   automaticSSEFallback: z.boolean().optional(),
   reconnect: reconnectSchema.optional(),
   createTransport: z
-    .custom<() => Transport | Promise<Transport>>((value) => typeof value === "function", "a function")
+    .custom<() => Transport | Promise<Transport>>(
+      (value) => typeof value === "function",
+      "a function",
+    )
     .optional(),
   client: z
-    .custom<Client>((value) => typeof (value as Client | null)?.request === "function", "a Client of the MCP SDK")
+    .custom<Client>(
+      (value) => typeof (value as Client | null)?.request === "function",
+      "a Client of the MCP SDK",
+    )
     .optional(),
   defaultToolTimeout: positiveMs.optional(),
 });

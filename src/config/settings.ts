@@ -27,7 +27,12 @@ type EntryInput = z.output<typeof serverEntrySchema>;
 /** Complete settings of one server. */
 export interface ServerSettings extends Pick<
   Budgets,
-  "connectTimeoutMs" | "requestTimeoutMs" | "toolTimeoutMs" | "maxToolTimeoutMs" | "maxConcurrentCalls" | "maxResultChars"
+  | "connectTimeoutMs"
+  | "requestTimeoutMs"
+  | "toolTimeoutMs"
+  | "maxToolTimeoutMs"
+  | "maxConcurrentCalls"
+  | "maxResultChars"
 > {
   readonly serverName: string;
   /** `undefined` for a server of a wrapped client: its owner connects it. */
@@ -99,20 +104,31 @@ const WITHOUT_EFFECT = {
 const OUTPUT_HANDLING =
   '"outputHandling" is not supported: text goes to the model and everything else stays in the artifact of the ToolMessage. Remove it and read `message.artifact`';
 
-/** Checks and completes the options of `new McpHub(options)`. @throws {McpConfigError} for wrong or contradicting options. */
+/**
+ * Checks and completes the options of `new McpHub(options)`.
+ * @throws {McpConfigError} for wrong or contradicting options.
+ */
 export function resolveHubOptions(options: McpHubOptions): HubSettings {
   refuseMissingServers(options);
   refuseOutputHandling("McpHub options", options);
-  for (const [serverName, entry] of Object.entries(options.mcpServers)) refuseOutputHandling(`Server "${serverName}"`, entry);
+  for (const [serverName, entry] of Object.entries(options.mcpServers))
+    refuseOutputHandling(`Server "${serverName}"`, entry);
   refuseLostKeys(options.mcpServers);
   const parsed = parseOptions(hubOptionsSchema, options, "McpHub options");
   const entries = Object.entries(parsed.mcpServers);
-  if (entries.length === 0) throw new McpConfigError('McpHub options: "mcpServers" is empty. Give at least one server.');
+  if (entries.length === 0)
+    throw new McpConfigError('McpHub options: "mcpServers" is empty. Give at least one server.');
   const toolTimeoutMs = parsed.timeouts?.toolTimeoutMs ?? parsed.defaultToolTimeout;
   const budgets = { ...budgetsOf(parsed), ...given({ toolTimeoutMs }) };
   const { transports } = parsed.security ?? {};
   const servers = entries.map(([serverName, entry]) =>
-    serverSettings(serverName, entry, transportSettings(serverName, entry, transports), parsed, budgets),
+    serverSettings(
+      serverName,
+      entry,
+      transportSettings(serverName, entry, transports),
+      parsed,
+      budgets,
+    ),
   );
   const optionsWithoutEffect = Object.entries(WITHOUT_EFFECT).filter(
     ([option]) => parsed[option as keyof HubInput] !== undefined,
@@ -121,17 +137,22 @@ export function resolveHubOptions(options: McpHubOptions): HubSettings {
   return {
     ...hubSettings(parsed, budgets, servers),
     // Consent to a program is asked by the same hook.
-    canAsk: canAsk(parsed, Object.values(parsed.mcpServers)) || parsed.security?.consent !== undefined,
+    canAsk:
+      canAsk(parsed, Object.values(parsed.mcpServers)) || parsed.security?.consent !== undefined,
     onConnectionError: parsed.onConnectionError ?? "ignore",
     withoutEffect: [
       ...optionsWithoutEffect.map(([option, reason]) => ({ option, reason })),
-      ...encodings.map(([name]) => ({ option: `mcpServers.${name}.encoding`, reason: "MCP messages are UTF-8" })),
+      ...encodings.map(([name]) => ({
+        option: `mcpServers.${name}.encoding`,
+        reason: "MCP messages are UTF-8",
+      })),
     ],
   };
 }
 
 /**
- * Checks and completes the options of `McpHub.wrap(client, options)`; `owned` and `defaultToolTimeout` are the client's own.
+ * Checks and completes the options of `McpHub.wrap(client, options)`; `owned` and
+ * `defaultToolTimeout` are the client's own.
  * @throws {McpConfigError} for wrong options, and for a server the client does not have.
  */
 export function resolveWrapOptions(
@@ -142,7 +163,9 @@ export function resolveWrapOptions(
   refuseLostKeys(options.servers);
   const parsed = parseOptions(wrapOptionsSchema, options, "McpHub.wrap options");
   const serverNames = Object.keys(owned);
-  const unknown = Object.keys(parsed.servers ?? {}).find((serverName) => !serverNames.includes(serverName));
+  const unknown = Object.keys(parsed.servers ?? {}).find(
+    (serverName) => !serverNames.includes(serverName),
+  );
   if (unknown !== undefined) {
     throw new McpConfigError(
       `McpHub.wrap options: "servers.${unknown}" is not a server of the client. It has: ${serverNames.join(", ")}.`,
@@ -175,11 +198,18 @@ export function resolveWrapOptions(
 }
 
 /** Time limits, sizes and counts: the given options over the defaults. */
-export function budgetsOf(options: Pick<HubInput, "timeouts" | "limits">, defaults: Budgets = DEFAULTS): Budgets {
+export function budgetsOf(
+  options: Pick<HubInput, "timeouts" | "limits">,
+  defaults: Budgets = DEFAULTS,
+): Budgets {
   return { ...defaults, ...given(options.timeouts), ...given(options.limits) };
 }
 
-function hubSettings(parsed: HubInput | WrapInput, budgets: Budgets, servers: readonly ServerSettings[]) {
+function hubSettings(
+  parsed: HubInput | WrapInput,
+  budgets: Budgets,
+  servers: readonly ServerSettings[],
+) {
   return {
     ...securitySettings(parsed.security),
     servers: new Map(servers.map((server) => [server.serverName, server])),
@@ -203,9 +233,22 @@ function serverSettings(
   hub: HubInput | WrapInput,
   budgets: Budgets,
 ): ServerSettings {
-  const { connectTimeoutMs, requestTimeoutMs, maxToolTimeoutMs, maxConcurrentCalls, maxResultChars } = entry;
+  const {
+    connectTimeoutMs,
+    requestTimeoutMs,
+    maxToolTimeoutMs,
+    maxConcurrentCalls,
+    maxResultChars,
+  } = entry;
   const toolTimeoutMs = entry.toolTimeoutMs ?? entry.defaultToolTimeout;
-  const own = { connectTimeoutMs, requestTimeoutMs, toolTimeoutMs, maxToolTimeoutMs, maxConcurrentCalls, maxResultChars };
+  const own = {
+    connectTimeoutMs,
+    requestTimeoutMs,
+    toolTimeoutMs,
+    maxToolTimeoutMs,
+    maxConcurrentCalls,
+    maxResultChars,
+  };
   const matchesFilter = entry.toolFilter === undefined ? () => true : matchGlobs(entry.toolFilter);
   const matchesDeny = matchGlobs(entry.toolDeny);
   return {
@@ -229,7 +272,9 @@ function serverSettings(
   };
 }
 
-/** A remote server reconnects unless `reconnect` says no, a child process only if `restart` says so. */
+/**
+ * A remote server reconnects unless `reconnect` says no, a child process only if `restart` says so.
+ */
 function reconnectSettings(
   { restart, reconnect }: Pick<EntryInput, "restart" | "reconnect">,
   transport: TransportSettings | undefined,
@@ -237,15 +282,23 @@ function reconnectSettings(
   if (transport === undefined || transport.kind === "client") return undefined;
   const written = transport.kind === "stdio" ? restart : reconnect;
   if (!(written?.enabled ?? transport.kind !== "stdio")) return undefined;
-  return { waits: written?.maxAttempts ?? DEFAULTS.reconnectWaits, delayMs: written?.delayMs ?? DEFAULTS.reconnectDelayMs };
+  return {
+    waits: written?.maxAttempts ?? DEFAULTS.reconnectWaits,
+    delayMs: written?.delayMs ?? DEFAULTS.reconnectDelayMs,
+  };
 }
 
 function refuseMissingServers(options: McpHubOptions): void {
-  if (!isRecord(options)) throw new McpConfigError("McpHub options must be an object such as { mcpServers: { … } }.");
+  if (!isRecord(options))
+    throw new McpConfigError("McpHub options must be an object such as { mcpServers: { … } }.");
   if (options.mcpServers !== undefined) return;
   const entries: [string, unknown][] = Object.entries(options);
-  const misspelt = entries.map(([key]) => key).find((key) => key === "servers" || nearest(key, ["mcpServers"]) !== undefined);
-  const isBare = entries.some(([, entry]) => isRecord(entry) && ("command" in entry || "url" in entry));
+  const misspelt = entries
+    .map(([key]) => key)
+    .find((key) => key === "servers" || nearest(key, ["mcpServers"]) !== undefined);
+  const isBare = entries.some(
+    ([, entry]) => isRecord(entry) && ("command" in entry || "url" in entry),
+  );
   const hint =
     misspelt !== undefined
       ? `"${misspelt}" was given; did you mean "mcpServers"?`
@@ -271,5 +324,6 @@ function refuseLostKeys(servers: Readonly<Record<string, unknown>> | undefined):
 }
 
 function refuseOutputHandling(subject: string, options: unknown): void {
-  if (isRecord(options) && options["outputHandling"] !== undefined) throw new McpConfigError(`${subject}: ${OUTPUT_HANDLING}.`);
+  if (isRecord(options) && options["outputHandling"] !== undefined)
+    throw new McpConfigError(`${subject}: ${OUTPUT_HANDLING}.`);
 }

@@ -16,7 +16,10 @@ export interface Expanded<Value> {
   readonly resolved: readonly (readonly [name: string, value: string])[];
 }
 
-/** Fills in `${NAME}`, `${NAME:-default}` and `${env:NAME}` in all strings. @throws {McpConfigError} for unknown ones. */
+/**
+ * Fills in `${NAME}`, `${NAME:-default}` and `${env:NAME}` in all strings.
+ * @throws {McpConfigError} for unknown ones.
+ */
 export async function expandVariables<Value>(
   value: Value,
   resolve: SecretResolver,
@@ -40,7 +43,9 @@ export async function expandVariables<Value>(
     if (typeof part === "string") return part.includes("${") ? expandText(part) : part;
     if (Array.isArray(part)) return Promise.all(part.map(expand));
     if (isPlainObject(part)) {
-      const entries = await Promise.all(Object.entries(part).map(async ([key, inner]) => [key, await expand(inner)] as const));
+      const entries = await Promise.all(
+        Object.entries(part).map(async ([key, inner]) => [key, await expand(inner)] as const),
+      );
       return Object.fromEntries(entries);
     }
     return part;
@@ -49,14 +54,21 @@ export async function expandVariables<Value>(
   return { value: filled, secrets: [...new Set(resolved.values())], resolved: [...resolved] };
 }
 
-async function lookUp(name: string, resolve: SecretResolver, serverName: string): Promise<string | undefined> {
+async function lookUp(
+  name: string,
+  resolve: SecretResolver,
+  serverName: string,
+): Promise<string | undefined> {
   try {
     return await resolve(name);
   } catch (cause) {
-    throw new McpConfigError(`Server "${serverName}": the secretResolver failed for ${name}: ${messageOf(cause)}`, {
-      serverName,
-      cause,
-    });
+    throw new McpConfigError(
+      `Server "${serverName}": the secretResolver failed for ${name}: ${messageOf(cause)}`,
+      {
+        serverName,
+        cause,
+      },
+    );
   }
 }
 
@@ -65,14 +77,22 @@ function missingVariable(name: string, serverName: string): McpConfigError {
   const fix = isOfEditor
     ? "An editor fills it in; give a secretResolver that knows it."
     : `Set it, or write \${${name}:-default}.`;
-  return new McpConfigError(`Server "${serverName}" needs the variable ${name}, which is not set. ${fix}`, { serverName });
+  return new McpConfigError(
+    `Server "${serverName}" needs the variable ${name}, which is not set. ${fix}`,
+    { serverName },
+  );
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return (
+    typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  );
 }
 
-/** Masks secrets as `***`, longer ones first; those of fewer than 4 characters stay, for masking them would hide nothing. */
+/**
+ * Masks secrets as `***`, longer ones first; those of fewer than 4 characters stay, for masking
+ * them would hide nothing.
+ */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text;
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {

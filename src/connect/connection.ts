@@ -130,7 +130,10 @@ export class Connection implements LifecycleEvents {
     this.#tools.refreshIfOlderThan(this.listTtlMs);
   }
 
-  /** Ends the connection. @param drainMs - Milliseconds for requests in flight; new ones are refused at once. */
+  /**
+   * Ends the connection.
+   * @param drainMs - Milliseconds for requests in flight; new ones are refused at once.
+   */
   async close(drainMs = 0): Promise<void> {
     await this.#requests.drain(drainMs);
     this.#tools.stop();
@@ -187,7 +190,10 @@ export class Connection implements LifecycleEvents {
       const { serverName } = settings;
       const message = `The tools of server "${serverName}" could not be listed again: ${peer.mask(messageOf(cause))}. The last list stays.`;
       const code = peer.endReason() === undefined ? "CONNECT_FAILED" : "SESSION_LOST";
-      throw new McpConnectionError(code, message, { serverName, cause: maskValue(cause, peer.mask) });
+      throw new McpConnectionError(code, message, {
+        serverName,
+        cause: maskValue(cause, peer.mask),
+      });
     }
     return this.state.kind === "connected" && this.#events.onListed(list);
   }
@@ -212,7 +218,9 @@ export class Connection implements LifecycleEvents {
     const { settings, maxListPages } = this.#options;
     const request = (method: string, params: RawResult): Promise<RawResult> => {
       const page = { method, params, signal, subject: "the list of tools", isRepeatable: true };
-      return isCounted ? this.#requests.sendOn(peer, page) : peer.request({ ...page, timeoutMs: settings.requestTimeoutMs });
+      return isCounted
+        ? this.#requests.sendOn(peer, page)
+        : peer.request({ ...page, timeoutMs: settings.requestTimeoutMs });
     };
     const list = await rejectOnAbort(listPages("tools", maxListPages, request), signal);
     this.#tools.listed();

@@ -1,5 +1,11 @@
 import type { ServerSettings } from "../config/settings.js";
-import { McpAuthRequiredError, McpConnectionError, McpMiddlewareError, McpProtocolError, messageOf } from "../errors.js";
+import {
+  McpAuthRequiredError,
+  McpConnectionError,
+  McpMiddlewareError,
+  McpProtocolError,
+  messageOf,
+} from "../errors.js";
 import { cut } from "../text/clean.js";
 import type { State } from "./connectionState.js";
 import { classifyFailure, reasonOf, rpcCodeOf, timeoutKind } from "./failures.js";
@@ -18,22 +24,38 @@ export function lostError(
 ): McpConnectionError {
   const why = peer.endReason() ?? peer.mask(reason ?? "the connection ended");
   const call = `hub.reconnect("${serverName}")`;
-  const byHand = isOwned ? `Its owner can open it again; then call ${call}.` : `Call ${call} to open it again.`;
+  const byHand = isOwned
+    ? `Its owner can open it again; then call ${call}.`
+    : `Call ${call} to open it again.`;
   const remedy = reconnect === undefined ? byHand : "It is being reconnected.";
-  return new McpConnectionError("SESSION_LOST", `Server "${serverName}" was lost: ${why}. ${remedy}${tailOf(peer)}`, {
-    serverName,
-  });
+  return new McpConnectionError(
+    "SESSION_LOST",
+    `Server "${serverName}" was lost: ${why}. ${remedy}${tailOf(peer)}`,
+    {
+      serverName,
+    },
+  );
 }
 
 /** Error of a server that connected but did not list its tools. */
-export function listError(serverName: string, cause: unknown, peer: Peer | undefined): McpConnectionError {
+export function listError(
+  serverName: string,
+  cause: unknown,
+  peer: Peer | undefined,
+): McpConnectionError {
   const mask = peer?.mask ?? ((text: string) => text);
   const why = peer?.endReason() ?? messageOf(cause);
   const message = `Server "${serverName}" was reached, but its tools could not be listed: ${why}.${tailOf(peer)}`;
-  return new McpConnectionError("CONNECT_FAILED", mask(message), { serverName, cause: maskValue(cause, mask) });
+  return new McpConnectionError("CONNECT_FAILED", mask(message), {
+    serverName,
+    cause: maskValue(cause, mask),
+  });
 }
 
-export function timeoutError({ serverName, connectTimeoutMs }: ServerSettings, attempt: number): McpConnectionError {
+export function timeoutError(
+  { serverName, connectTimeoutMs }: ServerSettings,
+  attempt: number,
+): McpConnectionError {
   return new McpConnectionError(
     "CONNECT_TIMEOUT",
     `Server "${serverName}" was not ready within ${connectTimeoutMs} ms (attempt ${attempt}). Check that it runs, or raise connectTimeoutMs.`,
@@ -45,7 +67,8 @@ export function reconnectingError(
   serverName: string,
   { error, attempt, nextAtMs }: Extract<State, { kind: "reconnecting" }>,
 ): McpConnectionError {
-  const seconds = nextAtMs === undefined ? undefined : Math.max(1, Math.round((nextAtMs - Date.now()) / 1_000));
+  const seconds =
+    nextAtMs === undefined ? undefined : Math.max(1, Math.round((nextAtMs - Date.now()) / 1_000));
   const next = seconds === undefined ? "" : `; the next attempt is in ${seconds} s`;
   return new McpConnectionError(
     "CONNECT_FAILED",
@@ -59,28 +82,43 @@ export function openBreakerError(
   untilMs: number | undefined,
   cause?: McpMiddlewareError,
 ): McpConnectionError {
-  const until = untilMs === undefined ? "the probe that is under way ends" : new Date(untilMs).toISOString();
+  const until =
+    untilMs === undefined ? "the probe that is under way ends" : new Date(untilMs).toISOString();
   return new McpConnectionError(
     "BREAKER_OPEN",
     `Server "${serverName}" failed several times in a row and is unavailable until ${until}. hub.reconnect("${serverName}") tries at once.${cause === undefined ? "" : ` Last error: ${cause.message}`}`,
-    { serverName, ...(cause === undefined ? {} : { cause }), ...(untilMs === undefined ? {} : { untilMs }) },
+    {
+      serverName,
+      ...(cause === undefined ? {} : { cause }),
+      ...(untilMs === undefined ? {} : { untilMs }),
+    },
   );
 }
 
 /** Error of a request while another caller reconnects the server. */
 export function reconnectedError(serverName: string): McpConnectionError {
-  return new McpConnectionError("CONNECT_FAILED", `Server "${serverName}" is being reconnected. Try again.`, { serverName });
+  return new McpConnectionError(
+    "CONNECT_FAILED",
+    `Server "${serverName}" is being reconnected. Try again.`,
+    { serverName },
+  );
 }
 
 export function closedError(serverName: string, kind: "disabled" | "closed"): McpConnectionError {
-  const why = kind === "disabled" ? 'is disabled ("enabled": false)' : "is closed: the hub was closed";
+  const why =
+    kind === "disabled" ? 'is disabled ("enabled": false)' : "is closed: the hub was closed";
   return new McpConnectionError("CLOSED", `Server "${serverName}" ${why}.`, { serverName });
 }
 
 /** Turns a failed request into the error for its caller. */
 export function requestError(
   cause: unknown,
-  { subject, toolName, timeoutMs, maxTimeoutMs }: Pick<ServerRequest, "subject" | "toolName" | "timeoutMs" | "maxTimeoutMs">,
+  {
+    subject,
+    toolName,
+    timeoutMs,
+    maxTimeoutMs,
+  }: Pick<ServerRequest, "subject" | "toolName" | "timeoutMs" | "maxTimeoutMs">,
   { serverName, requestTimeoutMs }: Pick<ServerSettings, "serverName" | "requestTimeoutMs">,
   peer: Peer | undefined,
   mask = peer?.mask ?? ((text: string) => text),
@@ -90,13 +128,20 @@ export function requestError(
   const subjectOfSentence = subject.slice(0, 1).toUpperCase() + subject.slice(1);
   switch (classifyFailure(cause, peer)) {
     case "unauthorized":
-      return new McpAuthRequiredError(`Server "${serverName}" refused ${subject} for want of credentials.`, details);
+      return new McpAuthRequiredError(
+        `Server "${serverName}" refused ${subject} for want of credentials.`,
+        details,
+      );
     case "timeout": {
       const message =
         timeoutKind(cause) === "total"
           ? `did not end within ${maxTimeoutMs} ms. Raise maxToolTimeoutMs if it may take longer`
           : `was not answered within ${timeoutMs ?? requestTimeoutMs} ms. Raise ${timeoutMs === undefined ? "requestTimeoutMs" : "toolTimeoutMs"} if it may take longer`;
-      return new McpConnectionError("REQUEST_TIMEOUT", `${subjectOfSentence} on server "${serverName}" ${message}.`, details);
+      return new McpConnectionError(
+        "REQUEST_TIMEOUT",
+        `${subjectOfSentence} on server "${serverName}" ${message}.`,
+        details,
+      );
     }
     case "answered": {
       const serverText = cut(mask(messageOf(cause)), MAX_TEXT_CHARS);

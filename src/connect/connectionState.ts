@@ -8,13 +8,19 @@ export interface Opening {
 }
 
 /**
- * State of one connection. Use of the hub retries `needs-auth` and `failed`, never `disabled`; consent errors become `disabled`.
- * idle → connecting → connected → reconnecting → connected | failed; any → closed
+ * State of one connection. Use of the hub retries `needs-auth` and `failed`, never `disabled`;
+ * consent errors become `disabled`. idle → connecting → connected → reconnecting → connected |
+ * failed; any → closed
  */
 export type State =
   | { readonly kind: "idle" }
   | ({ readonly kind: "connecting"; readonly attempt: number } & Opening)
-  | { readonly kind: "connected"; readonly peer: Peer; readonly connectedAtMs: number; readonly latencyMs: number }
+  | {
+      readonly kind: "connected";
+      readonly peer: Peer;
+      readonly connectedAtMs: number;
+      readonly latencyMs: number;
+    }
   | ({
       readonly kind: "reconnecting";
       readonly error: McpMiddlewareError;

@@ -17,7 +17,10 @@ export type Failure =
   /** The connection broke; the request may have run. */
   | "transport";
 
-/** `data` of the error that replaces an answer which will not come. As an object of this class no server can send it. */
+/**
+ * `data` of the error that replaces an answer which will not come. As an object of this class no
+ * server can send it.
+ */
 export class Unanswered {
   readonly reason: string;
 
@@ -56,10 +59,15 @@ export function classifyFailure(error: unknown, peer: Peer | undefined): Failure
 export function reasonOf(error: unknown, peer: Peer | undefined): string {
   const ended = peer?.endReason();
   if (ended !== undefined) return ended;
-  return isRpcError(error) && error.data instanceof Unanswered ? error.data.reason : messageOf(error);
+  return isRpcError(error) && error.data instanceof Unanswered
+    ? error.data.reason
+    : messageOf(error);
 }
 
-/** True when a request may be sent again: a lost session proves that it did not run; after a timeout it may still run. */
+/**
+ * True when a request may be sent again: a lost session proves that it did not run; after a timeout
+ * it may still run.
+ */
 export function mayRepeat(failure: Failure, isRepeatable: boolean): boolean {
   return failure === "session-lost" || (failure === "transport" && isRepeatable);
 }
@@ -78,24 +86,33 @@ export function rpcCodeOf(error: unknown): number | undefined {
 
 /** Which limit an SDK timeout exceeded: silence or total time. */
 export function timeoutKind(error: unknown): "silence" | "total" {
-  const data = isRpcError(error) ? (error.data as { readonly maxTotalTimeout?: unknown } | undefined) : undefined;
+  const data = isRpcError(error)
+    ? (error.data as { readonly maxTotalTimeout?: unknown } | undefined)
+    : undefined;
   return data?.maxTotalTimeout === undefined ? "silence" : "total";
 }
 
 export function isUnauthorized(error: unknown): boolean {
-  return httpStatusOf(error) === 401 || (error instanceof Error && error.constructor.name === "UnauthorizedError");
+  return (
+    httpStatusOf(error) === 401 ||
+    (error instanceof Error && error.constructor.name === "UnauthorizedError")
+  );
 }
 
 /** True for a JSON-RPC error, also of another copy of the SDK (from a wrapped client). */
 export function isRpcError(error: unknown): error is McpError {
   if (error instanceof McpError) return true;
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  const code =
+    typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   return typeof code === "number" && code <= -32_000;
 }
 
-/** True for a timeout of the SDK. Servers may send the same code, but without the limit in `data`. */
+/**
+ * True for a timeout of the SDK. Servers may send the same code, but without the limit in `data`.
+ */
 export function isOwnTimeout({ code, data }: McpError): boolean {
-  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null) return false;
+  if (code !== Number(ErrorCode.RequestTimeout) || typeof data !== "object" || data === null)
+    return false;
   return "timeout" in data || "maxTotalTimeout" in data;
 }
 
@@ -104,8 +121,12 @@ function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
   const status = httpStatusOf(error);
   if (status === 404) return true;
   if (status !== undefined)
-    return LOST_SESSION_STATUSES.includes(status) && SAYS_SESSION_LOST.test(messageOf(error).slice(0, MAX_READ_CHARS));
-  // A tool may report a lost session of its own and may have run, so only a transport's wording counts.
+    return (
+      LOST_SESSION_STATUSES.includes(status) &&
+      SAYS_SESSION_LOST.test(messageOf(error).slice(0, MAX_READ_CHARS))
+    );
+  // A tool may report a lost session of its own and may have run, so only a transport's wording
+  // counts.
   return (
     isRpcError(error) &&
     !isOwnTimeout(error) &&
@@ -115,11 +136,13 @@ function isSessionLost(error: unknown, peer: Peer | undefined): boolean {
 }
 
 /**
- * HTTP status of a refused request. By shape, because loading the SDK's transports costs time: their errors carry it as `code`,
- * which JSON-RPC errors do as well; the SSE transport has that of a POST in its text alone.
+ * HTTP status of a refused request. By shape, because loading the SDK's transports costs time:
+ * their errors carry it as `code`, which JSON-RPC errors do as well; the SSE transport has that of
+ * a POST in its text alone.
  */
 export function httpStatusOf(error: unknown): number | undefined {
-  if (!(error instanceof Error) || error instanceof McpError || error.name === "McpError") return undefined;
+  if (!(error instanceof Error) || error instanceof McpError || error.name === "McpError")
+    return undefined;
   const { code } = error as { readonly code?: unknown };
   if (typeof code === "number" && code >= 100 && code < 600) return code;
   const [, status] = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(error.message) ?? [];

@@ -33,7 +33,9 @@ export interface LifecycleOptions {
   readonly retryFailedAfterMs: number;
   /** Whether someone else opens and closes the connection, so that only they reconnect it. */
   readonly isOwned: boolean;
-  /** Waits without limit until a person allows the server. Rejects with an {@link McpPolicyError}. */
+  /**
+   * Waits without limit until a person allows the server. Rejects with an {@link McpPolicyError}.
+   */
   readonly admit?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Random number from 0 to 1, for the jitter. */
   readonly random?: (() => number) | undefined;
@@ -48,7 +50,9 @@ const TROUBLE_PAUSE_MS = 5_000;
 /** How often a caller waits again because others reconnect the server. */
 const MAX_LOOKS = 5;
 
-/** State of one connection: connects once for all concurrent callers, checks, reconnects, closes. */
+/**
+ * State of one connection: connects once for all concurrent callers, checks, reconnects, closes.
+ */
 export class Lifecycle {
   /** Whether the current peer has answered a request. */
   hasAnswered = false;
@@ -85,7 +89,10 @@ export class Lifecycle {
     return this.#checking;
   }
 
-  /** The peer; connects or waits if need be. @throws {McpMiddlewareError} while failed, between attempts, disabled or closed. */
+  /**
+   * The peer; connects or waits if need be.
+   * @throws {McpMiddlewareError} while failed, between attempts, disabled or closed.
+   */
   async peer(): Promise<Peer> {
     // A concurrent reconnect restarts the wait.
     for (let look = 0; look < MAX_LOOKS; look += 1) {
@@ -96,24 +103,30 @@ export class Lifecycle {
           if (this.#state.kind !== "connecting" && this.#state.kind !== "connected") throw error;
         });
       } else if (state.kind === "connecting") await state.done.catch(() => undefined);
-      else if (state.kind === "reconnecting" && state.trying !== undefined) await state.trying.catch(() => undefined);
+      else if (state.kind === "reconnecting" && state.trying !== undefined)
+        await state.trying.catch(() => undefined);
       else break;
     }
     throw this.unavailable();
   }
 
-  /** Connects, or joins a running connect. @throws {McpMiddlewareError} with the reason of a failure. */
+  /**
+   * Connects, or joins a running connect.
+   * @throws {McpMiddlewareError} with the reason of a failure.
+   */
   async connect(): Promise<void> {
     const { state } = this;
     if (state.kind === "connected") return;
     if (state.kind === "connecting" || state.kind === "reconnecting") return state.done;
-    if (state.kind === "disabled" || state.kind === "closed" || this.#isLeftToOwner(state)) throw this.unavailable();
+    if (state.kind === "disabled" || state.kind === "closed" || this.#isLeftToOwner(state))
+      throw this.unavailable();
     const attempt = state.kind === "idle" ? 1 : state.attempts + 1;
     const abort = new AbortController();
     const { admit, connectLimit } = this.#options;
     // Not through the breaker: a failed server is retried rarely enough.
     const open = (): Promise<void> => connectLimit(() => this.#attempt(attempt, abort.signal));
-    const done = admit === undefined ? open() : rejectOnAbort(admit(abort.signal), abort.signal).then(open);
+    const done =
+      admit === undefined ? open() : rejectOnAbort(admit(abort.signal), abort.signal).then(open);
     this.#become({ kind: "connecting", attempt, abort, done });
     await done.catch((error: unknown) => this.#fail(abort, error as McpMiddlewareError, attempt));
     return done;
@@ -131,7 +144,11 @@ export class Lifecycle {
     } else if (state.kind === "connected") {
       this.#become({ kind: "idle" });
       await this.#close(state.peer);
-    } else if (state.kind === "failed" || state.kind === "needs-auth" || (state.kind === "disabled" && "error" in state)) {
+    } else if (
+      state.kind === "failed" ||
+      state.kind === "needs-auth" ||
+      (state.kind === "disabled" && "error" in state)
+    ) {
       this.#become({ kind: "idle" });
     }
     await this.connect();
@@ -158,7 +175,10 @@ export class Lifecycle {
     if (this.#isDue(this.state)) this.connect().catch(() => undefined);
   }
 
-  /** Reconnects a lost connection if `reconnect` is on. @param answers - Settles when requests in flight are answered. */
+  /**
+   * Reconnects a lost connection if `reconnect` is on.
+   * @param answers - Settles when requests in flight are answered.
+   */
   lose(peer: Peer, reason?: string, answers?: Promise<unknown>): void {
     const state = this.#state;
     if (state.kind !== "connected" || state.peer !== peer) return;
@@ -167,7 +187,8 @@ export class Lifecycle {
     const isSteady = this.hasAnswered || Date.now() - state.connectedAtMs >= STEADY_MS;
     this.#barrenLosses = isSteady ? 0 : this.#barrenLosses + 1;
     // State first: closing the peer reports its end.
-    if (settings.reconnect === undefined) this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
+    if (settings.reconnect === undefined)
+      this.#become({ kind: "failed", error, failedAtMs: Date.now(), attempts: 0 });
     else this.#reconnect(error, settings.reconnect);
     void this.#close(peer, answers);
   }
@@ -217,10 +238,13 @@ export class Lifecycle {
     const untilMs = this.#breaker.openUntilMs;
     if (state.kind === "reconnecting") return reconnectingError(serverName, state);
     if (state.kind === "failed" || state.kind === "needs-auth") {
-      return untilMs === undefined ? state.error : openBreakerError(serverName, untilMs, state.error);
+      return untilMs === undefined
+        ? state.error
+        : openBreakerError(serverName, untilMs, state.error);
     }
     if (state.kind === "disabled" && state.error !== undefined) return state.error;
-    if (state.kind === "disabled" || state.kind === "closed") return closedError(serverName, state.kind);
+    if (state.kind === "disabled" || state.kind === "closed")
+      return closedError(serverName, state.kind);
     return reconnectedError(serverName);
   }
 
@@ -236,7 +260,10 @@ export class Lifecycle {
     return this.#options.isOwned && state.kind === "failed" && state.error.code === "SESSION_LOST";
   }
 
-  /** True when use of the hub may retry this failed server; a lost connection only if `reconnect` is on. */
+  /**
+   * True when use of the hub may retry this failed server; a lost connection only if `reconnect` is
+   * on.
+   */
   #isDue(state: State): boolean {
     const { isOwned, settings, retryFailedAfterMs } = this.#options;
     if (state.kind !== "failed" || isOwned || McpConfigError.isInstance(state.error)) return false;
@@ -249,7 +276,10 @@ export class Lifecycle {
     const { settings, open } = this.#options;
     const startedAt = performance.now();
     const { signal, abort, unlink } = linkSignal(outer);
-    const timer = setTimeout(() => abort(timeoutError(settings, attempt)), settings.connectTimeoutMs);
+    const timer = setTimeout(
+      () => abort(timeoutError(settings, attempt)),
+      settings.connectTimeoutMs,
+    );
     let peer: Peer | undefined;
     try {
       outer.throwIfAborted();
@@ -262,9 +292,16 @@ export class Lifecycle {
       await this.#events.onOpened(peer, signal);
       outer.throwIfAborted();
       this.hasAnswered = false;
-      this.#become({ kind: "connected", peer, connectedAtMs: Date.now(), latencyMs: performance.now() - startedAt });
+      this.#become({
+        kind: "connected",
+        peer,
+        connectedAtMs: Date.now(),
+        latencyMs: performance.now() - startedAt,
+      });
     } catch (cause) {
-      const error = McpMiddlewareError.isInstance(cause) ? cause : listError(settings.serverName, cause, peer);
+      const error = McpMiddlewareError.isInstance(cause)
+        ? cause
+        : listError(settings.serverName, cause, peer);
       if (peer !== undefined) await this.#close(peer);
       throw error;
     } finally {
@@ -273,7 +310,10 @@ export class Lifecycle {
     }
   }
 
-  /** Checks the connection after an error outside of requests, at most every {@link TROUBLE_PAUSE_MS}. */
+  /**
+   * Checks the connection after an error outside of requests, at most every {@link
+   * TROUBLE_PAUSE_MS}.
+   */
   #trouble(peer: Peer, error: Error): void {
     if (Date.now() - this.#troubledAtMs < TROUBLE_PAUSE_MS) return;
     this.#troubledAtMs = Date.now();
@@ -295,7 +335,15 @@ export class Lifecycle {
       if (state.kind !== "reconnecting" || state.abort !== abort) return;
       const trying = step.kind === "trying" ? step.trying : undefined;
       const nextAtMs = step.kind === "waiting" ? Date.now() + step.waitMs : undefined;
-      this.#become({ kind: "reconnecting", error: last, attempt: step.attempt, trying, nextAtMs, abort, done });
+      this.#become({
+        kind: "reconnecting",
+        error: last,
+        attempt: step.attempt,
+        trying,
+        nextAtMs,
+        abort,
+        done,
+      });
     };
     const series = {
       ...settings,
@@ -316,7 +364,15 @@ export class Lifecycle {
     const done = Promise.resolve().then(async () => {
       await this.#breaker.execute(attempts, (untilMs) => openBreakerError(serverName, untilMs));
     });
-    this.#become({ kind: "reconnecting", error: lost, attempt: 0, trying: begun, nextAtMs: undefined, abort, done });
+    this.#become({
+      kind: "reconnecting",
+      error: lost,
+      attempt: 0,
+      trying: begun,
+      nextAtMs: undefined,
+      abort,
+      done,
+    });
     done.catch((failed: unknown) => {
       begin();
       const isOwn = McpMiddlewareError.isInstance(failed) && failed.code !== "BREAKER_OPEN";
@@ -326,7 +382,8 @@ export class Lifecycle {
 
   #fail(abort: AbortController, error: McpMiddlewareError, attempts: number): void {
     const state = this.#state;
-    if ((state.kind !== "connecting" && state.kind !== "reconnecting") || state.abort !== abort) return;
+    if ((state.kind !== "connecting" && state.kind !== "reconnecting") || state.abort !== abort)
+      return;
     if (needsPerson(error)) this.#become({ kind: "disabled", error });
     else {
       const kind = McpAuthRequiredError.isInstance(error) ? "needs-auth" : "failed";

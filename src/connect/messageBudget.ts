@@ -1,4 +1,7 @@
-/** JSON values of one message: reading more would take memory and time out of all proportion to its bytes. */
+/**
+ * JSON values of one message: reading more would take memory and time out of all proportion to its
+ * bytes.
+ */
 const MAX_JSON_VALUES = 1_000_000;
 
 const QUOTE = 0x22;
@@ -19,12 +22,17 @@ export function tooLargeIn(text: string): string | undefined {
   return at < 0 ? undefined : text.slice(at);
 }
 
-/** True for the reason of an end, or the text of an error of a transport, that says that a message was too large. */
+/**
+ * True for the reason of an end, or the text of an error of a transport, that says that a message
+ * was too large.
+ */
 export function saysTooLarge(text: string): boolean {
   return text.startsWith(TOO_LARGE);
 }
 
-/** Counts bytes and JSON values of one message while it arrives, before anything is parsed. Linear. */
+/**
+ * Counts bytes and JSON values of one message while it arrives, before anything is parsed. Linear.
+ */
 export class MessageBudget {
   readonly #maxBytes: number;
   #bytes = 0;
@@ -50,7 +58,8 @@ export class MessageBudget {
       } else if (byte === QUOTE) this.#isInString = true;
       else if (BEGINS.has(byte)) this.#values += 1;
     }
-    if (this.#values > MAX_JSON_VALUES) throw new Error(`${TOO_LARGE} ${MAX_JSON_VALUES} JSON values`);
+    if (this.#values > MAX_JSON_VALUES)
+      throw new Error(`${TOO_LARGE} ${MAX_JSON_VALUES} JSON values`);
   }
 
   /** Begins the next message. */

@@ -21,7 +21,9 @@ export interface PeerRequest {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds without an answer; with `maxTimeoutMs`, each progress notification restarts them. */
+  /**
+   * Milliseconds without an answer; with `maxTimeoutMs`, each progress notification restarts them.
+   */
   readonly timeoutMs: number;
   /** Milliseconds in total, whatever progress is reported. */
   readonly maxTimeoutMs?: number | undefined;

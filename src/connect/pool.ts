@@ -23,14 +23,20 @@ export interface PoolEvents {
   readonly onListed: (settings: ServerSettings, listing: ToolList) => Promise<boolean>;
   readonly onRefreshFailed: (serverName: string, error: unknown) => void;
   readonly onListChanged: (serverName: string, key: SideKey, diff: ListDiff) => void;
-  readonly onNotification: (serverName: string, method: string, params: Readonly<Record<string, unknown>>) => void;
+  readonly onNotification: (
+    serverName: string,
+    method: string,
+    params: Readonly<Record<string, unknown>>,
+  ) => void;
 }
 
 export interface PoolParts {
   readonly settings: HubSettings;
   readonly open: (settings: ServerSettings) => OpenPeer;
   /** Asks a person to allow a server before it is opened. */
-  readonly admit?: ((settings: ServerSettings) => ((signal: AbortSignal) => Promise<void>) | undefined) | undefined;
+  readonly admit?:
+    | ((settings: ServerSettings) => ((signal: AbortSignal) => Promise<void>) | undefined)
+    | undefined;
   /** Whether the connections belong to a wrapped client, so that only its owner reconnects them. */
   readonly isWrapped: boolean;
   readonly events: PoolEvents;
@@ -78,12 +84,17 @@ export class ConnectionPool {
     return this.#connections;
   }
 
-  /** @throws {McpNotFoundError} for a server that is not configured; the message names the known ones. */
+  /**
+   * @throws {McpNotFoundError} for a server that is not configured; the message names the known
+   * ones.
+   */
   connection(serverName: string): Connection {
     const connection = this.#connections.get(serverName);
     if (connection !== undefined) return connection;
     const known = [...this.#connections.keys()].join(", ");
-    throw new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, { serverName });
+    throw new McpNotFoundError(`There is no server "${serverName}". Known servers: ${known}.`, {
+      serverName,
+    });
   }
 
   /** Connects a server, or joins a running connect. */
@@ -93,8 +104,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Connects servers and waits until each is connected or failed. @throws {McpNotFoundError} for a server that is not
-   * configured.
+   * Connects servers and waits until each is connected or failed. @throws {McpNotFoundError} for a
+   * server that is not configured.
    */
   async startAll(serverNames: readonly string[]): Promise<ConnectReport> {
     const enabled = serverNames.filter((serverName) => {
@@ -116,11 +127,15 @@ export class ConnectionPool {
   /** Connects idle servers in the background. */
   open(serverNames: readonly string[]): void {
     for (const serverName of serverNames) {
-      if (this.connection(serverName).state.kind === "idle") this.start(serverName).catch(() => undefined);
+      if (this.connection(serverName).state.kind === "idle")
+        this.start(serverName).catch(() => undefined);
     }
   }
 
-  /** Keeps servers in use: connects idle ones (unless `startup` is `"lazy"`), retries failed ones, refreshes old tool lists. */
+  /**
+   * Keeps servers in use: connects idle ones (unless `startup` is `"lazy"`), retries failed ones,
+   * refreshes old tool lists.
+   */
   use(serverNames: readonly string[]): void {
     const { startup } = this.#parts.settings;
     if (startup !== "lazy") this.open(serverNames);
@@ -132,23 +147,42 @@ export class ConnectionPool {
     }
   }
 
-  /** Waits at most `waitMs` until no server is connecting. @param since - `"start"`: counts from each server's first connect. */
-  async settle(serverNames: readonly string[], waitMs: number, since: "now" | "start", signal?: AbortSignal): Promise<void> {
+  /**
+   * Waits at most `waitMs` until no server is connecting.
+   * @param since - `"start"`: counts from each server's first connect.
+   */
+  async settle(
+    serverNames: readonly string[],
+    waitMs: number,
+    since: "now" | "start",
+    signal?: AbortSignal,
+  ): Promise<void> {
     const now = performance.now();
     const waits = serverNames.flatMap((serverName) => {
       const { state } = this.connection(serverName);
       if (state.kind !== "connecting") return [];
-      const leftMs = since === "now" ? waitMs : waitMs - (now - (this.#startedAt.get(serverName) ?? now));
+      const leftMs =
+        since === "now" ? waitMs : waitMs - (now - (this.#startedAt.get(serverName) ?? now));
       return leftMs > 0 ? [{ done: state.done, leftMs }] : [];
     });
     if (waits.length === 0) return;
-    await settleWithin(Promise.allSettled(waits.map(({ done }) => done)), Math.max(...waits.map(({ leftMs }) => leftMs)), signal);
+    await settleWithin(
+      Promise.allSettled(waits.map(({ done }) => done)),
+      Math.max(...waits.map(({ leftMs }) => leftMs)),
+      signal,
+    );
     signal?.throwIfAborted();
   }
 
-  /** Closes all connections: requests in flight get `drainMs`, then closing takes at most `closeTimeoutMs`. */
+  /**
+   * Closes all connections: requests in flight get `drainMs`, then closing takes at most
+   * `closeTimeoutMs`.
+   */
   async close(drainMs = 0): Promise<void> {
     const closing = [...this.#connections.values()].map((connection) => connection.close(drainMs));
-    await settleWithin(Promise.allSettled(closing), drainMs + this.#parts.settings.budgets.closeTimeoutMs);
+    await settleWithin(
+      Promise.allSettled(closing),
+      drainMs + this.#parts.settings.budgets.closeTimeoutMs,
+    );
   }
 }

@@ -1,16 +1,28 @@
 import type { ReconnectSettings } from "../config/settings.js";
-import { McpAuthRequiredError, McpConfigError, McpPolicyError, type McpMiddlewareError } from "../errors.js";
+import {
+  McpAuthRequiredError,
+  McpConfigError,
+  McpPolicyError,
+  type McpMiddlewareError,
+} from "../errors.js";
 import { sleep } from "../text/abort.js";
 import { backoffMs } from "./backoff.js";
 
 /** Progress of a series: an attempt began, or the wait for the next one. */
 export type ReconnectStep =
   | { readonly kind: "trying"; readonly attempt: number; readonly trying: Promise<void> }
-  | { readonly kind: "waiting"; readonly attempt: number; readonly waitMs: number; readonly error: McpMiddlewareError };
+  | {
+      readonly kind: "waiting";
+      readonly attempt: number;
+      readonly waitMs: number;
+      readonly error: McpMiddlewareError;
+    };
 
 export interface ReconnectSeries extends ReconnectSettings {
   readonly lost: McpMiddlewareError;
-  /** Consecutive connections that ended without a successful request: the waits go on from there. */
+  /**
+   * Consecutive connections that ended without a successful request: the waits go on from there.
+   */
   readonly barrenLosses: number;
   readonly signal: AbortSignal;
   /** Makes one attempt. Rejects with an {@link McpMiddlewareError}. */
@@ -21,8 +33,10 @@ export interface ReconnectSeries extends ReconnectSettings {
 }
 
 /**
- * Reconnects: the first attempt at once, the next ones after waits that keep growing while connections end at once.
- * @throws {McpMiddlewareError} the error of the last attempt; the abort reason when the signal aborts.
+ * Reconnects: the first attempt at once, the next ones after waits that keep growing while
+ * connections end at once.
+ * @throws {McpMiddlewareError} the error of the last attempt; the abort reason when the signal
+ * aborts.
  */
 export async function reconnectSeries(series: ReconnectSeries): Promise<void> {
   const { lost, waits, delayMs, signal, onStep, random } = series;
@@ -51,5 +65,7 @@ export async function reconnectSeries(series: ReconnectSeries): Promise<void> {
 
 /** A wrong configuration, refused credentials and refused URLs do not change by a retry. */
 function isWorthRetrying(error: unknown): boolean {
-  return ![McpConfigError, McpAuthRequiredError, McpPolicyError].some((kind) => kind.isInstance(error));
+  return ![McpConfigError, McpAuthRequiredError, McpPolicyError].some((kind) =>
+    kind.isInstance(error),
+  );
 }

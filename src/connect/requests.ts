@@ -25,8 +25,9 @@ export interface ServerRequest extends Omit<PeerRequest, "timeoutMs"> {
 const ANSWER_MS = 1_000;
 
 /**
- * Sends the requests to one server: limit → open peer → breaker → send → judge the failure. Sends a request again on a new
- * connection if the session was lost; if the connection broke, only a repeatable one; after a timeout never.
+ * Sends the requests to one server: limit → open peer → breaker → send → judge the failure. Sends a
+ * request again on a new connection if the session was lost; if the connection broke, only a
+ * repeatable one; after a timeout never.
  */
 export class Requests {
   readonly #settings: ServerSettings;
@@ -63,14 +64,21 @@ export class Requests {
     const { serverName, requestTimeoutMs } = this.#settings;
     const attempt = async (): Promise<Outcome<RawResult>> => {
       try {
-        return { value: await this.#track(peer, peer.request({ ...request, timeoutMs: request.timeoutMs ?? requestTimeoutMs })) };
+        return {
+          value: await this.#track(
+            peer,
+            peer.request({ ...request, timeoutMs: request.timeoutMs ?? requestTimeoutMs }),
+          ),
+        };
       } catch (error) {
         // A cancelled request says nothing about the server.
         return { error, isFailure: signal?.aborted !== true && this.#isFailure(error, peer) };
       }
     };
     try {
-      const result = await this.#breaker.execute(attempt, (untilMs) => openBreakerError(serverName, untilMs));
+      const result = await this.#breaker.execute(attempt, (untilMs) =>
+        openBreakerError(serverName, untilMs),
+      );
       this.#lifecycle.hasAnswered = true;
       return peer.maskContent?.(result) ?? result;
     } catch (error) {
@@ -82,7 +90,8 @@ export class Requests {
   /** Refuses new requests, and waits at most `limitMs` for those in flight. */
   async drain(limitMs: number): Promise<void> {
     this.#isDraining = true;
-    if (limitMs > 0 && this.#running.size > 0) await settleWithin(Promise.allSettled(this.#running), limitMs);
+    if (limitMs > 0 && this.#running.size > 0)
+      await settleWithin(Promise.allSettled(this.#running), limitMs);
   }
 
   async #inTurn(request: ServerRequest): Promise<RawResult> {
@@ -91,7 +100,9 @@ export class Requests {
     const peer = await this.#peer(signal);
     const first = await this.#attempt(peer, request);
     if ("result" in first) return first.result;
-    const next = mayRepeat(classifyFailure(first.cause, peer), request.isRepeatable) ? await this.#nextPeer(signal) : undefined;
+    const next = mayRepeat(classifyFailure(first.cause, peer), request.isRepeatable)
+      ? await this.#nextPeer(signal)
+      : undefined;
     if (next === undefined) throw requestError(first.cause, request, this.#settings, peer);
     const second = await this.#attempt(next, request);
     if ("result" in second) return second.result;
@@ -99,7 +110,10 @@ export class Requests {
   }
 
   /** Sends once. @throws whatever `beforeSend` throws, and the abort reason. */
-  async #attempt(peer: Peer, request: ServerRequest): Promise<{ readonly result: RawResult } | { readonly cause: unknown }> {
+  async #attempt(
+    peer: Peer,
+    request: ServerRequest,
+  ): Promise<{ readonly result: RawResult } | { readonly cause: unknown }> {
     request.beforeSend?.();
     try {
       return { result: await this.sendOn(peer, request) };
@@ -118,19 +132,30 @@ export class Requests {
   /** The peer at the time the request is sent: the server may have reconnected while it waited. */
   #peer(signal: AbortSignal | undefined): Promise<Peer> {
     const { current } = this.#lifecycle;
-    return current === undefined ? rejectOnAbort(this.#lifecycle.peer(), signal) : Promise.resolve(current);
+    return current === undefined
+      ? rejectOnAbort(this.#lifecycle.peer(), signal)
+      : Promise.resolve(current);
   }
 
-  /** Whether a failed request counts for the breaker. One break counts once, a lost session not at all. */
+  /**
+   * Whether a failed request counts for the breaker. One break counts once, a lost session not at
+   * all.
+   */
   #isFailure(error: unknown, peer: Peer): boolean {
     const failure = classifyFailure(error, peer);
     if (failure === "timeout") return true;
     const { checking, current } = this.#lifecycle;
-    return failure === "transport" && checking === undefined && current === peer && peer.endReason() === undefined;
+    return (
+      failure === "transport" &&
+      checking === undefined &&
+      current === peer &&
+      peer.endReason() === undefined
+    );
   }
 
   #judge(error: unknown, peer: Peer): void {
-    if (McpAuthRequiredError.isInstance(error)) this.#lifecycle.refuse(peer, error, this.#answers(peer));
+    if (McpAuthRequiredError.isInstance(error))
+      this.#lifecycle.refuse(peer, error, this.#answers(peer));
     switch (classifyFailure(error, peer)) {
       case "answered":
         this.#lifecycle.hasAnswered = true;
@@ -156,7 +181,9 @@ export class Requests {
   /** Settles when the requests in flight are answered, at the latest after {@link ANSWER_MS}. */
   #answers(peer: Peer): Promise<unknown> {
     const sent = this.#sent.get(peer);
-    return sent === undefined || this.#isDraining ? Promise.resolve() : settleWithin(Promise.allSettled(sent), ANSWER_MS);
+    return sent === undefined || this.#isDraining
+      ? Promise.resolve()
+      : settleWithin(Promise.allSettled(sent), ANSWER_MS);
   }
 
   #track(peer: Peer, request: Promise<RawResult>): Promise<RawResult> {

@@ -6,7 +6,8 @@ const SECRET_WORDS: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-const SECRET_ENDS = /(?:(?:api|access|private|secret|signing|encryption|client)[_-]?key|token|secret|password|passwd)s?$/i;
+const SECRET_ENDS =
+  /(?:(?:api|access|private|secret|signing|encryption|client)[_-]?key|token|secret|password|passwd)s?$/i;
 /** Last words of names that tell where a secret is, or of which kind: `TOKEN_FILE`, `AUTH_TYPE`. */
 const NEUTRAL_ENDS: ReadonlySet<string> = new Set(
   "column dir directory domain enabled endpoint expiry file folder host id kind method mode name path port provider realm scheme size tenant timeout ttl type uri url user".split(
@@ -14,7 +15,8 @@ const NEUTRAL_ENDS: ReadonlySet<string> = new Set(
   ),
 );
 /* A path, a URL or a host. */
-const PLACE = /^(?:~|\.{1,2})?[\\/]|^[A-Za-z]:[\\/]|^[a-z][a-z0-9+.-]*:\/\/|^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/;
+const PLACE =
+  /^(?:~|\.{1,2})?[\\/]|^[A-Za-z]:[\\/]|^[a-z][a-z0-9+.-]*:\/\/|^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/;
 /* Values remembered that came up while a server is used. */
 const MAX_FOUND = 200;
 
@@ -30,10 +32,11 @@ export interface Secrets {
 export const NO_SECRETS: Secrets = Object.freeze({ all: [], credentials: [] });
 
 /**
- * The secrets of a transport: filled-in variables, headers, passwords in URLs, values whose names say so.
+ * The secrets of a transport: filled-in variables, headers, passwords in URLs, values whose names
+ * say so.
  *
- * Only values that look like credentials are removed from texts of the server: others, such as a folder or a port, may stand
- * there by right.
+ * Only values that look like credentials are removed from texts of the server: others, such as a
+ * folder or a port, may stand there by right.
  *
  * @param filled - Values of variables that were filled in.
  * @param resolved - Names and values of these variables.
@@ -45,14 +48,19 @@ export function secretsOf(
 ): Secrets {
   return {
     all: [...withSpellings(filled), ...literalSecrets(transport)],
-    credentials: withSpellings([...named(resolved), ...namedSecrets(transport)].filter(looksLikeCredential)),
+    credentials: withSpellings(
+      [...named(resolved), ...namedSecrets(transport)].filter(looksLikeCredential),
+    ),
   };
 }
 
 /** Secrets that are written out in a configuration. */
 export function literalSecrets(transport: TransportSettings): string[] {
   const headers = "headers" in transport ? Object.values(transport.headers) : [];
-  return withSpellings([...headers.flatMap((value) => [value, ...partsOf(value)]), ...namedSecrets(transport)]);
+  return withSpellings([
+    ...headers.flatMap((value) => [value, ...partsOf(value)]),
+    ...namedSecrets(transport),
+  ]);
 }
 
 /** Remembers secrets that come up while a server is used: tokens, headers of calls. */
@@ -67,14 +75,20 @@ export function keeperOf({ all, credentials }: Secrets): (value: string) => void
     }
     while (found.length > MAX_FOUND) {
       const oldest = found.shift()!;
-      for (const list of [all, credentials]) if (list.includes(oldest)) list.splice(list.indexOf(oldest), 1);
+      for (const list of [all, credentials])
+        if (list.includes(oldest)) list.splice(list.indexOf(oldest), 1);
     }
   };
 }
 
-/** True for a name whose value is secret: `API_KEY`, `x-api-key`, `accessToken`; not `AUTHOR` or `KEYBOARD`. */
+/**
+ * True for a name whose value is secret: `API_KEY`, `x-api-key`, `accessToken`; not `AUTHOR` or
+ * `KEYBOARD`.
+ */
 export function isSecretName(name: string): boolean {
-  const words = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).map((word) => word.toLowerCase());
+  const words = name
+    .split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/)
+    .map((word) => word.toLowerCase());
   if (NEUTRAL_ENDS.has(words.at(-1) ?? "")) return false;
   return words.some((word) => SECRET_WORDS.has(word)) || SECRET_ENDS.test(name);
 }
@@ -86,14 +100,19 @@ export function looksLikeCredential(value: string): boolean {
   return value.length >= 20 || (/\d/.test(value) && /[A-Za-z]/.test(value));
 }
 
-/** Values of command line arguments that are secret: `--token=x`, `--token x`, `TOKEN=x`, `Authorization: Bearer x`, URLs. */
+/**
+ * Values of command line arguments that are secret: `--token=x`, `--token x`, `TOKEN=x`,
+ * `Authorization: Bearer x`, URLs.
+ */
 export function argumentSecrets(args: readonly string[]): string[] {
   return args.flatMap((arg, index) => {
     const [, flag] = /^--?([\w.-]+)$/.exec(arg) ?? [];
     const next = args[index + 1];
-    if (flag !== undefined && next !== undefined && !next.startsWith("-") && isSecretName(flag)) return [next, ...partsOf(next)];
+    if (flag !== undefined && next !== undefined && !next.startsWith("-") && isSecretName(flag))
+      return [next, ...partsOf(next)];
     const [, name, value] = /^-{0,2}([A-Za-z][\w.-]*)(?:=|:\s)\s*([^]+)$/.exec(arg) ?? [];
-    if (name !== undefined && value !== undefined && isSecretName(name)) return [value, ...partsOf(value)];
+    if (name !== undefined && value !== undefined && isSecretName(name))
+      return [value, ...partsOf(value)];
     return URL.canParse(arg) ? urlSecrets(arg) : [];
   });
 }
@@ -109,8 +128,11 @@ export function withSpellings(values: readonly string[]): string[] {
 
 /** Secrets of a transport by the names of their variables, headers, flags and parameters. */
 function namedSecrets(transport: TransportSettings): string[] {
-  if (transport.kind === "stdio") return [...named(Object.entries(transport.env)), ...argumentSecrets(transport.args)];
-  return "headers" in transport ? [...named(Object.entries(transport.headers)), ...urlSecrets(transport.url)] : [];
+  if (transport.kind === "stdio")
+    return [...named(Object.entries(transport.env)), ...argumentSecrets(transport.args)];
+  return "headers" in transport
+    ? [...named(Object.entries(transport.headers)), ...urlSecrets(transport.url)]
+    : [];
 }
 
 function named(entries: readonly (readonly [name: string, value: string])[]): string[] {
@@ -137,7 +159,9 @@ function urlSecrets(text: string): string[] {
   });
   if (!URL.canParse(text)) return inQuery;
   const { username, password } = new URL(text);
-  const userinfo = [username, password].flatMap((part) => (part === "" ? [] : [part, decoded(part)]));
+  const userinfo = [username, password].flatMap((part) =>
+    part === "" ? [] : [part, decoded(part)],
+  );
   return [...(password === "" ? userinfo.filter(looksLikeCredential) : userinfo), ...inQuery];
 }
 

@@ -29,7 +29,12 @@ export function statusOf(
   }: Pick<Connection, "settings" | "state" | "unavailableUntilMs">,
   toolCount: number | undefined,
 ): ServerStatus {
-  const sinceMs = state.kind === "connected" ? state.connectedAtMs : "failedAtMs" in state ? state.failedAtMs : undefined;
+  const sinceMs =
+    state.kind === "connected"
+      ? state.connectedAtMs
+      : "failedAtMs" in state
+        ? state.failedAtMs
+        : undefined;
   return {
     serverName,
     state: state.kind,
@@ -37,7 +42,9 @@ export function statusOf(
     ...(toolCount === undefined ? {} : { tools: toolCount }),
     ...("error" in state ? { error: state.error.message } : {}),
     ...(state.kind === "reconnecting" ? { attempt: state.attempt } : {}),
-    ...(state.kind === "reconnecting" && state.nextAtMs !== undefined ? { nextAttemptAt: isoDate(state.nextAtMs) } : {}),
+    ...(state.kind === "reconnecting" && state.nextAtMs !== undefined
+      ? { nextAttemptAt: isoDate(state.nextAtMs) }
+      : {}),
     ...(unavailableUntilMs === undefined ? {} : { unavailableUntil: isoDate(unavailableUntilMs) }),
     ...(sinceMs === undefined ? {} : { since: isoDate(sinceMs) }),
   };

@@ -15,9 +15,9 @@ export interface Store {
   /** The values of keys; `undefined` for those that are not there. */
   readonly get: (keys: readonly string[]) => Promise<unknown[]>;
   /**
-   * Changes a value: `change` gets the present one and returns the next. Returns the next value; nothing is written when it
-   * is the present one. In a file no other process writes in between; a LangChain store has no such promise, so there only
-   * hubs of this process take turns.
+   * Changes a value: `change` gets the present one and returns the next. Returns the next value;
+   * nothing is written when it is the present one. In a file no other process writes in between; a
+   * LangChain store has no such promise, so there only hubs of this process take turns.
    */
   readonly update: <Value>(key: string, change: (present: unknown) => Value) => Promise<Value>;
 }
@@ -56,9 +56,11 @@ function langChainStore(store: KeptStore): Store {
 }
 
 /**
- * A store in one JSON file, locked while it is changed, put in place at once, readable by its owner alone.
+ * A store in one JSON file, locked while it is changed, put in place at once, readable by its owner
+ * alone.
  *
- * A damaged file is never written over: it is moved to `<path>.damaged` when something has to be kept.
+ * A damaged file is never written over: it is moved to `<path>.damaged` when something has to be
+ * kept.
  */
 function fileStore(path: string): Store {
   return {
@@ -70,7 +72,11 @@ function fileStore(path: string): Store {
       turnsOf(path)(async () => {
         await mkdir(dirname(path), { recursive: true });
         const { lock } = await import("proper-lockfile");
-        const unlock = await lock(path, { realpath: false, stale: STALE_MS, retries: LOCK_RETRIES });
+        const unlock = await lock(path, {
+          realpath: false,
+          stale: STALE_MS,
+          retries: LOCK_RETRIES,
+        });
         try {
           const content = await readStore(path).catch((error: unknown) => setAside(path, error));
           const present = Object.hasOwn(content, key) ? content[key] : undefined;
@@ -99,7 +105,10 @@ async function readStore(path: string): Promise<Readonly<Record<string, unknown>
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return {};
-    const why = code === "ELOOP" ? "it is a symbolic link; give the path of the file itself" : messageOf(error);
+    const why =
+      code === "ELOOP"
+        ? "it is a symbolic link; give the path of the file itself"
+        : messageOf(error);
     throw new Error(`"${path}" cannot be read: ${why}`, { cause: error });
   }
   try {
@@ -108,7 +117,9 @@ async function readStore(path: string): Promise<Readonly<Record<string, unknown>
   } catch {
     // Said below.
   }
-  throw new DamagedError(`"${path}" is not a JSON object. It is moved to "${path}.damaged" when something has to be kept`);
+  throw new DamagedError(
+    `"${path}" is not a JSON object. It is moved to "${path}.damaged" when something has to be kept`,
+  );
 }
 
 class DamagedError extends Error {}

@@ -15,7 +15,10 @@ export interface ListingInput {
   readonly servers: readonly ListedServer[];
   readonly connecting: readonly string[];
   /** Servers that connect on demand. */
-  readonly onDemand: readonly { readonly serverName: string; readonly purpose: string | undefined }[];
+  readonly onDemand: readonly {
+    readonly serverName: string;
+    readonly purpose: string | undefined;
+  }[];
   readonly unavailable: readonly string[];
   /** Characters of the whole block, including tags and newlines. */
   readonly budgetChars: number;
@@ -49,23 +52,41 @@ const OVERFLOW_CHARS = 110;
 const LEAD_CHARS = 2;
 
 /**
- * Renders the `<AVAILABLE_MCP_TOOLS>` block from visible deferred tools, or `""` when there is nothing to say. Pure.
- * The budget is a hard cap. It goes to server names first, then to tool names by fair share (small servers first), then to
- * descriptions, then to server instructions.
+ * Renders the `<AVAILABLE_MCP_TOOLS>` block from visible deferred tools, or `""` when there is
+ * nothing to say. Pure. The budget is a hard cap. It goes to server names first, then to tool names
+ * by fair share (small servers first), then to descriptions, then to server instructions.
  */
 export function renderListing(input: ListingInput): string {
-  const { servers, connecting, onDemand, unavailable, budgetChars, strategy = "promote", mayShow = () => true } = input;
+  const {
+    servers,
+    connecting,
+    onDemand,
+    unavailable,
+    budgetChars,
+    strategy = "promote",
+    mayShow = () => true,
+  } = input;
   const deferring = servers.filter(({ tools }) => tools.length > 0);
-  const hasSearchable = deferring.length + connecting.length + onDemand.length + unavailable.length > 0;
-  const instructing = servers.filter(({ instructions }) => instructions !== undefined && instructions.trim() !== "");
+  const hasSearchable =
+    deferring.length + connecting.length + onDemand.length + unavailable.length > 0;
+  const instructing = servers.filter(
+    ({ instructions }) => instructions !== undefined && instructions.trim() !== "",
+  );
   if (!hasSearchable && instructing.length === 0) return "";
 
   const room = new Room(budgetChars - OPEN.length - CLOSE.length - LEAD_CHARS - OVERFLOW_CHARS);
   const intro = hasSearchable && room.take(INTROS[strategy].length) ? INTROS[strategy] : "";
-  const waiting = [nameLine("Still connecting", connecting, room), nameLine("Not available now", unavailable, room)].join("");
-  const lazily = onDemand.map(({ serverName, purpose }) => lazyLine(serverName, purpose, room)).join("");
+  const waiting = [
+    nameLine("Still connecting", connecting, room),
+    nameLine("Not available now", unavailable, room),
+  ].join("");
+  const lazily = onDemand
+    .map(({ serverName, purpose }) => lazyLine(serverName, purpose, room))
+    .join("");
   const { shown, hidden } = chooseServers(deferring, room);
-  const named = new Map([...chooseNamed(shown, room)].map((server) => [server, server.tools.filter(mayShow)]));
+  const named = new Map(
+    [...chooseNamed(shown, room)].map((server) => [server, server.tools.filter(mayShow)]),
+  );
   const purposes = choosePurposes(
     shown.filter((server) => !named.has(server)),
     room,
@@ -87,7 +108,14 @@ export function renderListing(input: ListingInput): string {
   const bareLine = bare.length === 0 ? "" : `Servers: ${bare.join(", ")}\n`;
   const instructions = instructing.map((server) => instructionLine(server, room)).join("");
   const text =
-    intro + body.join("") + withPurpose.join("") + bareLine + overflowLine(hidden, strategy) + lazily + waiting + instructions;
+    intro +
+    body.join("") +
+    withPurpose.join("") +
+    bareLine +
+    overflowLine(hidden, strategy) +
+    lazily +
+    waiting +
+    instructions;
   return `${OPEN}${text}${CLOSE}`;
 }
 
@@ -112,7 +140,10 @@ class Room {
 }
 
 /** Servers whose names fit, in order. The overflow line counts the rest. */
-function chooseServers(servers: readonly ListedServer[], room: Room): { shown: ListedServer[]; hidden: ListedServer[] } {
+function chooseServers(
+  servers: readonly ListedServer[],
+  room: Room,
+): { shown: ListedServer[]; hidden: ListedServer[] } {
   const shown: ListedServer[] = [];
   const hidden: ListedServer[] = [];
   if (servers.length > 0) room.take("Servers: \n".length);
@@ -124,7 +155,10 @@ function chooseServers(servers: readonly ListedServer[], room: Room): { shown: L
 function chooseNamed(servers: readonly ListedServer[], room: Room): Set<ListedServer> {
   const named = new Set<ListedServer>();
   const byCost = servers
-    .map((server) => ({ server, cost: server.tools.reduce((sum, tool) => sum + tool.boundName.length + 3, 0) }))
+    .map((server) => ({
+      server,
+      cost: server.tools.reduce((sum, tool) => sum + tool.boundName.length + 3, 0),
+    }))
     .sort((a, b) => a.cost - b.cost);
   byCost.forEach(({ server, cost }, position) => {
     const gain = hasHeader(server) ? cost : cost - label(server).length - 2;
@@ -138,7 +172,10 @@ function choosePurposes(servers: readonly ListedServer[], room: Room): Map<Liste
   const purposes = new Map<ListedServer, string>();
   servers.forEach((server, position) => {
     const share = Math.floor(room.left / (servers.length - position));
-    const purpose = server.purpose === undefined ? "" : oneLine(server.purpose, Math.min(MAX_PURPOSE_CHARS, share - 3));
+    const purpose =
+      server.purpose === undefined
+        ? ""
+        : oneLine(server.purpose, Math.min(MAX_PURPOSE_CHARS, share - 3));
     if (
       purpose.length >= Math.min(MIN_DESCRIPTION_CHARS, server.purpose?.length ?? 0) &&
       purpose !== "" &&
@@ -168,16 +205,22 @@ function chooseDescriptionChars(tools: readonly ToolEntry[], room: Room): number
 }
 
 function toolLine(tool: ToolEntry, descriptionChars: number): string {
-  const description = descriptionChars === 0 ? "" : cut(descriptionOf(tool, MAX_LINE_CHARS), descriptionChars);
+  const description =
+    descriptionChars === 0 ? "" : cut(descriptionOf(tool, MAX_LINE_CHARS), descriptionChars);
   return description === "" ? `- ${tool.boundName}\n` : `- ${tool.boundName}: ${description}\n`;
 }
 
 /** The description that fits into a line of `lineChars` characters. */
 function descriptionOf(tool: ToolEntry, lineChars: number): string {
-  return oneLine(tool.description === "" ? (tool.title ?? "") : tool.description, lineChars - tool.boundName.length - 4);
+  return oneLine(
+    tool.description === "" ? (tool.title ?? "") : tool.description,
+    lineChars - tool.boundName.length - 4,
+  );
 }
 
-/** True when bound names do not show the server's name (option `names`): it then gets a header line. */
+/**
+ * True when bound names do not show the server's name (option `names`): it then gets a header line.
+ */
 function hasHeader({ serverName, tools }: ListedServer): boolean {
   return !tools.every(({ boundName }) => boundName.startsWith(`mcp__${serverName}__`));
 }
@@ -196,7 +239,8 @@ function nameLine(title: string, serverNames: readonly string[], room: Room): st
 
 function lazyLine(serverName: string, purpose: string | undefined, room: Room): string {
   const head = `${oneLine(serverName, 64)} (opened when searched)`;
-  const line = purpose === undefined ? `${head}\n` : `${head}: ${oneLine(purpose, MAX_PURPOSE_CHARS)}\n`;
+  const line =
+    purpose === undefined ? `${head}\n` : `${head}: ${oneLine(purpose, MAX_PURPOSE_CHARS)}\n`;
   if (room.take(line.length)) return line;
   return room.take(head.length + 1) ? `${head}\n` : "";
 }

@@ -37,7 +37,8 @@ interface ModelLike {
 }
 
 /**
- * Reads how a chat model takes tools, images and searches. ChatAnthropic and ChatOpenAI (Responses API) have a tool search.
+ * Reads how a chat model takes tools, images and searches. ChatAnthropic and ChatOpenAI (Responses
+ * API) have a tool search.
  * @see https://docs.claude.com/en/docs/agents-and-tools/tool-use/tool-search-tool
  */
 export function modelClientOf(model: unknown): ModelClient {
@@ -46,15 +47,26 @@ export function modelClientOf(model: unknown): ModelClient {
   const [, profileName = "generic"] = PROFILE_NAMES.find(([pattern]) => pattern.test(name)) ?? [];
   const takesImages = client.profile?.imageInputs !== false;
   const placed = profileName === "anthropic" ? "tool" : "human";
-  return { profile: PROFILES[profileName], search: searchOf(name, client), images: takesImages ? placed : "none" };
+  return {
+    profile: PROFILES[profileName],
+    search: searchOf(name, client),
+    images: takesImages ? placed : "none",
+  };
 }
 
-function searchOf(name: string, { useResponsesApi, _defaultConfig: configured }: ModelLike): ProviderTool | undefined {
+function searchOf(
+  name: string,
+  { useResponsesApi, _defaultConfig: configured }: ModelLike,
+): ProviderTool | undefined {
   const isConfigurable = name === "ConfigurableModel";
-  const provider = isConfigurable ? (configured?.modelProvider ?? providerOf(String(configured?.model ?? ""))) : undefined;
+  const provider = isConfigurable
+    ? (configured?.modelProvider ?? providerOf(String(configured?.model ?? "")))
+    : undefined;
   if (name === "ChatAnthropic" || provider === "anthropic") return SEARCHES.anthropic;
   const isOpenAi =
-    name === "ChatOpenAI" ? useResponsesApi === true : provider === "openai" && configured?.useResponsesApi === true;
+    name === "ChatOpenAI"
+      ? useResponsesApi === true
+      : provider === "openai" && configured?.useResponsesApi === true;
   return isOpenAi ? SEARCHES.openai : undefined;
 }
 

@@ -23,12 +23,18 @@ export interface ServerChange {
 }
 
 /** Text of a note about changes, at most 500 characters. */
-export function renderNote(changes: readonly ServerChange[], strategy: Strategy = "promote"): string {
+export function renderNote(
+  changes: readonly ServerChange[],
+  strategy: Strategy = "promote",
+): string {
   const room = MAX_NOTE_CHARS - OPEN.length - CLOSE.length - 1;
   const share = Math.floor(room / changes.length) - 1;
-  const lines = changes.map((change) => oneLine(describeChange(change, share, strategy), Math.max(24, share)));
+  const lines = changes.map((change) =>
+    oneLine(describeChange(change, share, strategy), Math.max(24, share)),
+  );
   let text = lines.join("\n");
-  if (text.length > room) text = `${changes.length} servers changed their tools; search again before you use a tool from before.`;
+  if (text.length > room)
+    text = `${changes.length} servers changed their tools; search again before you use a tool from before.`;
   return `${OPEN}${text}\n${CLOSE}`;
 }
 
@@ -41,7 +47,8 @@ function describeChange(
   if (kind === "joined") {
     return `Server ${name} is connected now: ${toolCount} tools, ${isAlwaysLoaded ? "callable at once" : `found by ${searchName(strategy)}`}.`;
   }
-  if (diff === undefined) return `Server ${name} changed its tools; search again before you use one of them.`;
+  if (diff === undefined)
+    return `Server ${name} changed its tools; search again before you use one of them.`;
   const parts = [
     part("new", diff.added, maxChars),
     part("removed", diff.removed, maxChars),
@@ -63,14 +70,18 @@ function part(what: string, names: readonly string[], maxChars: number): string 
   return `${what}: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Id of the last message that a note may follow, never between a tool call and its result; `""`: before all messages. */
+/**
+ * Id of the last message that a note may follow, never between a tool call and its result; `""`:
+ * before all messages.
+ */
 export function noteAnchor(messages: readonly BaseMessage[]): string {
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]!;
     const follower = messages[index + 1];
     const isInsideStep = follower !== undefined && ToolMessage.isInstance(follower);
     const awaitsResults = AIMessage.isInstance(message) && (message.tool_calls?.length ?? 0) > 0;
-    if (message.id !== undefined && message.id !== "" && !isInsideStep && !awaitsResults) return message.id;
+    if (message.id !== undefined && message.id !== "" && !isInsideStep && !awaitsResults)
+      return message.id;
   }
   return "";
 }

@@ -13,7 +13,8 @@ import type { ServerView, View } from "./view.js";
 
 /** A tool bound in a model call: a server's tool, or one of our own by its name. */
 export type BoundTool =
-  { readonly kind: "mcp"; readonly entry: ToolEntry } | { readonly kind: "synthetic"; readonly name: string };
+  | { readonly kind: "mcp"; readonly entry: ToolEntry }
+  | { readonly kind: "synthetic"; readonly name: string };
 
 interface Placed {
   readonly tool: BoundTool;
@@ -25,8 +26,16 @@ interface Placed {
 /** Positions reserved for each server, so that servers of the same write do not mix. */
 const ORDERS_PER_SERVER = 1_000_000;
 
-/** Tools of a model call in the order first bound. A step extends the one before, except after an eviction or a changed tool. */
-export function toolsToBind(view: View, sent: McpSent, activation: McpActivation, budgets: Budgets): BoundTool[] {
+/**
+ * Tools of a model call in the order first bound. A step extends the one before, except after an
+ * eviction or a changed tool.
+ */
+export function toolsToBind(
+  view: View,
+  sent: McpSent,
+  activation: McpActivation,
+  budgets: Budgets,
+): BoundTool[] {
   const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
     tool: { kind: "synthetic", name },
     at,
@@ -37,7 +46,8 @@ export function toolsToBind(view: View, sent: McpSent, activation: McpActivation
   Object.entries(sent.servers).forEach(([serverName, { at, names }], serverPosition) => {
     const server = view.server(serverName);
     if (server === undefined) return;
-    const known = names === undefined ? undefined : new Map(names.map((name, position) => [name, position]));
+    const known =
+      names === undefined ? undefined : new Map(names.map((name, position) => [name, position]));
     alwaysLoadedTools(server, sent).forEach((entry, position) => {
       const added = activeOf(activation, entry);
       const recorded = known?.get(entry.boundName);
@@ -59,15 +69,21 @@ export function toolsToBind(view: View, sent: McpSent, activation: McpActivation
     placed.push({ tool: { kind: "mcp", entry }, at, order, name: entry.boundName });
   }
   placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
-  return placed.flatMap(({ tool }) => (tool.kind === "mcp" && !view.mayShow(tool.entry) ? [] : [tool]));
+  return placed.flatMap(({ tool }) =>
+    tool.kind === "mcp" && !view.mayShow(tool.entry) ? [] : [tool],
+  );
 }
 
 /** Tools of a server that a thread binds in every model call. */
 export function alwaysLoadedTools(server: ServerView, sent: McpSent): ServerView["tools"] {
-  return sent.servers[server.serverName]?.alwaysLoaded === true ? server.tools : server.alwaysLoaded;
+  return sent.servers[server.serverName]?.alwaysLoaded === true
+    ? server.tools
+    : server.alwaysLoaded;
 }
 
-/** Promoted tools to bind: all that were used last, then the most recently used within the budgets. */
+/**
+ * Promoted tools to bind: all that were used last, then the most recently used within the budgets.
+ */
 function keptPromotions(
   view: View,
   activation: McpActivation,
@@ -90,22 +106,26 @@ function keptPromotions(
 }
 
 function activeOf(activation: McpActivation, entry: ToolEntry): Promotion | undefined {
-  const promotion = Object.hasOwn(activation.promoted, entry.boundName) ? activation.promoted[entry.boundName] : undefined;
+  const promotion = Object.hasOwn(activation.promoted, entry.boundName)
+    ? activation.promoted[entry.boundName]
+    : undefined;
   return promotion?.gone === false ? promotion : undefined;
 }
 
 /** The next number for `Promotion.at`. */
 export function nextAt(activation: McpActivation, sent: McpSent | undefined): number {
   let highest = 0;
-  for (const { at, used } of Object.values(activation.promoted)) highest = Math.max(highest, at, used);
+  for (const { at, used } of Object.values(activation.promoted))
+    highest = Math.max(highest, at, used);
   for (const { at } of Object.values(sent?.servers ?? {})) highest = Math.max(highest, at);
   for (const at of Object.values(sent?.synthetic ?? {})) highest = Math.max(highest, at);
   return highest + 1;
 }
 
 /**
- * The state write that promotes tools which were found or called. Always loaded tools need none.
- * A bound tool only gets a higher `used`; any other (new, gone, changed, evicted) gets a new place at the end.
+ * The state write that promotes tools which were found or called. Always loaded tools need none. A
+ * bound tool only gets a higher `used`; any other (new, gone, changed, evicted) gets a new place at
+ * the end.
  * @param bound - Tools that were bound when these were found.
  * @returns `undefined` when there is nothing to write.
  */
@@ -115,7 +135,9 @@ export function promote(
   activation: McpActivation,
   sent: McpSent | undefined,
 ): McpActivation | undefined {
-  const boundNames = new Set(bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry.boundName] : [])));
+  const boundNames = new Set(
+    bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry.boundName] : [])),
+  );
   const at = nextAt(activation, sent);
   const promoted: Record<string, Promotion> = {};
   found.forEach((entry, order) => {
@@ -129,7 +151,10 @@ export function promote(
   return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
 }
 
-/** The state write that demotes removed or changed tools; `undefined` when there is nothing to write. */
+/**
+ * The state write that demotes removed or changed tools; `undefined` when there is nothing to
+ * write.
+ */
 export function demote(
   boundNames: Iterable<string>,
   activation: McpActivation,
@@ -138,13 +163,17 @@ export function demote(
   const at = nextAt(activation, sent);
   const promoted: Record<string, Promotion> = {};
   for (const boundName of boundNames) {
-    const present = Object.hasOwn(activation.promoted, boundName) ? activation.promoted[boundName] : undefined;
+    const present = Object.hasOwn(activation.promoted, boundName)
+      ? activation.promoted[boundName]
+      : undefined;
     if (present?.gone === false) promoted[boundName] = { ...present, at, used: at, gone: true };
   }
   return Object.keys(promoted).length === 0 ? undefined : { v: 1, promoted };
 }
 
-export function activationOf(state: { readonly mcpActivation?: McpActivation | undefined }): McpActivation {
+export function activationOf(state: {
+  readonly mcpActivation?: McpActivation | undefined;
+}): McpActivation {
   return state.mcpActivation ?? EMPTY_ACTIVATION;
 }
 

@@ -20,7 +20,14 @@ export interface ProviderToolsInput {
  * Lists the tools that are not bound, up to `maxTools`, for the provider's own search.
  * @returns `isSearchNeeded`: true when only our own search finds everything.
  */
-export function toolsForProvider({ search, view, boundEntries, foreignNames, maxTools, toolOf }: ProviderToolsInput): {
+export function toolsForProvider({
+  search,
+  view,
+  boundEntries,
+  foreignNames,
+  maxTools,
+  toolOf,
+}: ProviderToolsInput): {
   readonly providerTools: ProviderTool[];
   readonly isSearchNeeded: boolean;
 } {
@@ -28,7 +35,8 @@ export function toolsForProvider({ search, view, boundEntries, foreignNames, max
   const deferred: ProviderTool[] = [];
   let isWhole = view.serverNames.every((serverName) => view.server(serverName) !== undefined);
   for (const entry of view.servers().flatMap(({ tools }) => tools)) {
-    if (boundEntries.has(entry) || foreignNames.has(entry.boundName) || !view.mayShow(entry)) continue;
+    if (boundEntries.has(entry) || foreignNames.has(entry.boundName) || !view.mayShow(entry))
+      continue;
     if (deferred.length === maxTools) {
       isWhole = false;
       break;

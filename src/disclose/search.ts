@@ -31,7 +31,10 @@ const MAX_LISTED_CHARS = 8_000;
 const MAX_ROUNDS = 10;
 
 export function searchToolDescription(strategy: Strategy): string {
-  const what = strategy === "execute" ? "shows their arguments; execute_mcp_tool runs them" : "makes them callable";
+  const what =
+    strategy === "execute"
+      ? "shows their arguments; execute_mcp_tool runs them"
+      : "makes them callable";
   return `Finds tools of the connected MCP servers and ${what}. ${SEARCH_ADVICE}`;
 }
 
@@ -46,15 +49,25 @@ export const SEARCH_TOOL_SCHEMA: JsonSchema = {
     query: { type: "string", description: "What the tool should do, or its name" },
     queries: { type: "array", items: { type: "string" }, description: "Several needs at once" },
     server: { type: "string", description: "Only tools of this server or category" },
-    limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, description: `Tools per query, ${DEFAULT_LIMIT} unless given` },
+    limit: {
+      type: "integer",
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      description: `Tools per query, ${DEFAULT_LIMIT} unless given`,
+    },
   },
 };
 
 /** Reads the model's arguments. Never throws; an unreadable value counts as not given. */
 export function parseSearchArguments(value: unknown): SearchArguments {
   const given = isRecord(value) ? value : {};
-  const texts = [given["query"], ...(Array.isArray(given["queries"]) ? (given["queries"] as unknown[]) : [given["queries"]])];
-  const queries = texts.filter((text): text is string => typeof text === "string" && text.trim() !== "").slice(0, MAX_QUERIES);
+  const texts = [
+    given["query"],
+    ...(Array.isArray(given["queries"]) ? (given["queries"] as unknown[]) : [given["queries"]]),
+  ];
+  const queries = texts
+    .filter((text): text is string => typeof text === "string" && text.trim() !== "")
+    .slice(0, MAX_QUERIES);
   const limit = Math.round(Number(given["limit"] ?? DEFAULT_LIMIT));
   const server = given["server"];
   return {
@@ -64,7 +77,10 @@ export function parseSearchArguments(value: unknown): SearchArguments {
   };
 }
 
-/** Servers to search: one by name, all of a category, or all visible ones. Empty for an unknown name. */
+/**
+ * Servers to search: one by name, all of a category, or all visible ones. Empty for an unknown
+ * name.
+ */
 export function searchedServers(view: View, server: string | undefined): readonly string[] {
   const names = view.spokenServers();
   if (server === undefined) return names;
@@ -81,33 +97,56 @@ export async function answerSearch(
 ): Promise<SearchAnswer> {
   const serverNames = searchedServers(view, server);
   if (server !== undefined && serverNames.length === 0) {
-    return { text: `There is no server "${oneLine(server, 64)}". Servers: ${view.spokenServers().join(", ")}.`, matches: [] };
+    return {
+      text: `There is no server "${oneLine(server, 64)}". Servers: ${view.spokenServers().join(", ")}.`,
+      matches: [],
+    };
   }
   if (queries.length === 0) {
     if (server === undefined) return { text: listServers(view), matches: [] };
-    return { text: serverNames.map((name) => listTools(view, name)).join("\n") + unreachable(view, serverNames), matches: [] };
+    return {
+      text:
+        serverNames.map((name) => listTools(view, name)).join("\n") +
+        unreachable(view, serverNames),
+      matches: [],
+    };
   }
   const inScope = new Set(serverNames);
-  const accepts = (entry: ToolEntry): boolean => inScope.has(entry.serverName) && view.isVisible(entry);
+  const accepts = (entry: ToolEntry): boolean =>
+    inScope.has(entry.serverName) && view.isVisible(entry);
   const results = await Promise.all(
-    queries.map(async (query) => ({ query, ...(await findShown(view, search, { query, limit, accepts })) })),
+    queries.map(async (query) => ({
+      query,
+      ...(await findShown(view, search, { query, limit, accepts })),
+    })),
   );
   const matches = interleave(results.map(({ tools }) => tools));
-  const missed = results.filter(({ tools }) => tools.length === 0).map((result) => describeMiss(result));
+  const missed = results
+    .filter(({ tools }) => tools.length === 0)
+    .map((result) => describeMiss(result));
   const found =
     matches.length === 0
       ? []
       : [
           `Found ${matches.length} ${matches.length === 1 ? "tool" : "tools"}, ${strategy === "execute" ? "to be run with execute_mcp_tool(name, arguments)" : `callable now by ${matches.length === 1 ? "its name" : "their names"}`}:`,
           ...matches.map((entry) =>
-            strategy === "execute" ? `${matchLine(entry)}\n  arguments: ${schemaText(entry)}` : matchLine(entry),
+            strategy === "execute"
+              ? `${matchLine(entry)}\n  arguments: ${schemaText(entry)}`
+              : matchLine(entry),
           ),
         ];
   return { text: [...found, ...missed].join("\n") + unreachable(view, serverNames), matches };
 }
 
-/** Finds tools that may be shown: the next match replaces one that the policy's function hides. Asks it only about matches. */
-export async function findShown(view: View, search: Pick<CatalogSearch, "find">, query: ToolQuery): Promise<ToolMatches> {
+/**
+ * Finds tools that may be shown: the next match replaces one that the policy's function hides. Asks
+ * it only about matches.
+ */
+export async function findShown(
+  view: View,
+  search: Pick<CatalogSearch, "find">,
+  query: ToolQuery,
+): Promise<ToolMatches> {
   if (!view.hasFunction) return search.find(query);
   const hidden = new Set<ToolEntry>();
   const asked = new Set<ToolEntry>();
@@ -120,7 +159,11 @@ export async function findShown(view: View, search: Pick<CatalogSearch, "find">,
   for (let round = 0; ; round += 1) {
     // Doubles the limit, so that a function that hides many tools needs few rounds.
     const limit = query.limit * 2 ** round;
-    const found = await search.find({ ...query, limit, accepts: (entry) => !hidden.has(entry) && query.accepts(entry) });
+    const found = await search.find({
+      ...query,
+      limit,
+      accepts: (entry) => !hidden.has(entry) && query.accepts(entry),
+    });
     // Tools named in the query come on top of the limit.
     wanted ??= Math.max(query.limit, found.tools.length);
     const tools = takeShown(found.tools, wanted, isShown);
@@ -128,13 +171,19 @@ export async function findShown(view: View, search: Pick<CatalogSearch, "find">,
       const entry = view.tool(name);
       return entry !== undefined && isShown(entry);
     });
-    const isComplete = tools.length >= Math.min(wanted, found.tools.length) && nearest.length === found.nearest.length;
+    const isComplete =
+      tools.length >= Math.min(wanted, found.tools.length) &&
+      nearest.length === found.nearest.length;
     if (isComplete || round === MAX_ROUNDS) return { tools, nearest };
   }
 }
 
 /** The first tools that may be shown. Does not test those after them. */
-function takeShown(tools: readonly ToolEntry[], limit: number, isShown: (entry: ToolEntry) => boolean): ToolEntry[] {
+function takeShown(
+  tools: readonly ToolEntry[],
+  limit: number,
+  isShown: (entry: ToolEntry) => boolean,
+): ToolEntry[] {
   const shown: ToolEntry[] = [];
   for (const entry of tools) {
     if (shown.length >= limit) break;
@@ -150,17 +199,22 @@ export function isAnsweredByName(view: View, { queries, server }: SearchArgument
     queries.length > 0 &&
     queries.every((query) => {
       const named = [view.tool(query.trim()), ...view.catalog.toolsNamed(query.trim())];
-      return named.some((entry) => entry !== undefined && inScope.has(entry.serverName) && view.shows(entry));
+      return named.some(
+        (entry) => entry !== undefined && inScope.has(entry.serverName) && view.shows(entry),
+      );
     })
   );
 }
 
 /** Text for the model about a tool name that is hidden or does not exist. Both read the same. */
 export function unknownToolText(view: View, name: string): string {
-  const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry)).filter((near) => view.shows(view.tool(near)!));
+  const near = nearestNames(view.catalog, name, (entry) => view.isVisible(entry)).filter((near) =>
+    view.shows(view.tool(near)!),
+  );
   const hint = near.length === 0 ? "" : ` Similar tools: ${near.join(", ")}.`;
   const away = view.serverNames.find(
-    (serverName) => view.server(serverName) === undefined && name.startsWith(`mcp__${serverName}__`),
+    (serverName) =>
+      view.server(serverName) === undefined && name.startsWith(`mcp__${serverName}__`),
   );
   const why = away === undefined ? "" : ` Server ${oneLine(away, 64)} is ${view.state(away)} now.`;
   return `The tool "${oneLine(name, 80)}" is not available.${why}${hint} Search for what you need.`;
@@ -169,7 +223,8 @@ export function unknownToolText(view: View, name: string): string {
 function interleave(lists: readonly (readonly ToolEntry[])[]): ToolEntry[] {
   const result = new Set<ToolEntry>();
   const longest = Math.max(0, ...lists.map((list) => list.length));
-  for (let rank = 0; rank < longest; rank += 1) for (const list of lists) if (rank < list.length) result.add(list[rank]!);
+  for (let rank = 0; rank < longest; rank += 1)
+    for (const list of lists) if (rank < list.length) result.add(list[rank]!);
   return [...result];
 }
 
@@ -183,7 +238,13 @@ function matchLine(entry: ToolEntry): string {
   return `- ${entry.boundName}(${args.join(", ")}${more})${description === "" ? "" : `: ${description}`}`;
 }
 
-function describeMiss({ query, nearest }: { readonly query: string; readonly nearest: readonly string[] }): string {
+function describeMiss({
+  query,
+  nearest,
+}: {
+  readonly query: string;
+  readonly nearest: readonly string[];
+}): string {
   const hint =
     nearest.length === 0
       ? "Try other words for the action or the object, or list a server's tools."
@@ -215,7 +276,12 @@ function listTools(view: View, serverName: string): string {
     shown.push(entry);
     left -= entry.boundName.length + 3;
   }
-  const full = [head, ...shown.map((entry) => `- ${entry.boundName}: ${oneLine(entry.description || (entry.title ?? ""), 100)}`)];
+  const full = [
+    head,
+    ...shown.map(
+      (entry) => `- ${entry.boundName}: ${oneLine(entry.description || (entry.title ?? ""), 100)}`,
+    ),
+  ];
   const text = full.join("\n");
   return text.length <= MAX_LISTED_CHARS
     ? text
@@ -224,7 +290,9 @@ function listTools(view: View, serverName: string): string {
 
 /** Names searched servers that are still connecting or cannot be called now. */
 function unreachable(view: View, serverNames: readonly string[]): string {
-  const waiting = serverNames.filter((serverName) => view.server(serverName) === undefined && isComing(view, serverName));
+  const waiting = serverNames.filter(
+    (serverName) => view.server(serverName) === undefined && isComing(view, serverName),
+  );
   const away = serverNames.filter((serverName) => AWAY.includes(view.state(serverName)));
   const lines = [
     waiting.length === 0
@@ -238,7 +306,14 @@ function unreachable(view: View, serverNames: readonly string[]): string {
 }
 
 /** States in which a server cannot be called. */
-const AWAY: readonly string[] = ["failed", "needs-auth", "disabled", "closed", "reconnecting", "unavailable"];
+const AWAY: readonly string[] = [
+  "failed",
+  "needs-auth",
+  "disabled",
+  "closed",
+  "reconnecting",
+  "unavailable",
+];
 
 function isComing(view: View, serverName: string): boolean {
   return ["connecting", "idle"].includes(view.state(serverName));

@@ -33,8 +33,9 @@ export interface ThreadSettings {
 }
 
 /**
- * Computes what a thread is shown from now on, and the state update for it. Pure.
- * Without changes it returns the state's own `_mcpSent` and no update, at a cost that does not grow with the catalog.
+ * Computes what a thread is shown from now on, and the state update for it. Pure. Without changes
+ * it returns the state's own `_mcpSent` and no update, at a cost that does not grow with the
+ * catalog.
  * @param at - `"turn"`: a new run begins; `"step"`: a model call inside a run.
  */
 export function showThread(
@@ -56,20 +57,30 @@ export function showThread(
     (settings.strategy === "execute") !== Object.hasOwn(before.synthetic, EXECUTE_TOOL_NAME) ||
     Object.keys(before.servers).some((serverName) => !view.serverNames.includes(serverName)) ||
     !areAnchored(before.notes, messages) ||
-    (at === "turn" && isHumanTurn(messages) && before.pending.some((serverName) => view.state(serverName) !== "connecting")) ||
+    (at === "turn" &&
+      isHumanTurn(messages) &&
+      before.pending.some((serverName) => view.state(serverName) !== "connecting")) ||
     ((at === "turn" || view.hasFunction) && namesHiddenTools(view, before));
   if (changes.length === 0 && !isOutdated) return { sent: before, update: undefined };
 
   const told = tell(view, before, changes, activation, settings);
   const note = noteFor(view, changes, told, messages, settings);
   const notes = note === undefined ? before.notes : [...before.notes, note];
-  const isOverfull = notes.length > MAX_NOTES || notes.reduce((sum, { text }) => sum + text.length, 0) > MAX_NOTES_CHARS;
+  const isOverfull =
+    notes.length > MAX_NOTES ||
+    notes.reduce((sum, { text }) => sum + text.length, 0) > MAX_NOTES_CHARS;
   const sent = isOutdated || isOverfull ? renewListing(view, told, settings) : { ...told, notes };
   const mcpActivation = activationChange(view, changes, before, told, activation, settings);
-  return { sent, update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation } };
+  return {
+    sent,
+    update: mcpActivation === undefined ? { _mcpSent: sent } : { _mcpSent: sent, mcpActivation },
+  };
 }
 
-/** True when the listing or a note names a tool that may no longer be shown. Removed tools do not count. */
+/**
+ * True when the listing or a note names a tool that may no longer be shown. Removed tools do not
+ * count.
+ */
 function namesHiddenTools(view: View, { listing, notes }: McpSent): boolean {
   const named = notes.flatMap(({ text }) => text.split(/[\s,;:.]+/));
   return [...listedNames(listing), ...named].some((name) => {
@@ -87,13 +98,20 @@ interface Change {
 function changesSince(view: View, sent: McpSent, settings: ThreadSettings): Change[] {
   const changes: Change[] = [];
   for (const server of view.servers()) {
-    const told = Object.hasOwn(sent.servers, server.serverName) ? sent.servers[server.serverName] : undefined;
+    const told = Object.hasOwn(sent.servers, server.serverName)
+      ? sent.servers[server.serverName]
+      : undefined;
     if (told === undefined) changes.push({ server, kind: "joined", diff: undefined });
     else if (told.digest !== server.digest) {
       changes.push({
         server,
         kind: "changed",
-        diff: visibleDiff(view, server, view.catalog.diffSince(server.serverName, told.digest), settings),
+        diff: visibleDiff(
+          view,
+          server,
+          view.catalog.diffSince(server.serverName, told.digest),
+          settings,
+        ),
       });
     }
   }
@@ -126,19 +144,38 @@ function visibleDiff(
 
 function firstListing(view: View, settings: ThreadSettings): McpSent {
   const servers = view.servers();
-  const undecided = view.serverNames.every((serverName) => view.settings(serverName).defer !== undefined);
+  const undecided = view.serverNames.every(
+    (serverName) => view.settings(serverName).defer !== undefined,
+  );
   const loadsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
-  const empty: McpSent = { v: 1, view: view.key, listing: "", loadsUnset, pending: [], servers: {}, synthetic: {}, notes: [] };
+  const empty: McpSent = {
+    v: 1,
+    view: view.key,
+    listing: "",
+    loadsUnset,
+    pending: [],
+    servers: {},
+    synthetic: {},
+    notes: [],
+  };
   const told = Object.fromEntries(
     servers.map((server) => [
       server.serverName,
-      newServer(server, server.settings.defer === undefined ? loadsUnset : !server.settings.defer, 0, settings),
+      newServer(
+        server,
+        server.settings.defer === undefined ? loadsUnset : !server.settings.defer,
+        0,
+        settings,
+      ),
     ]),
   );
   return renewListing(view, { ...empty, servers: told }, settings);
 }
 
-/** Records the current state of each changed server. A new server is always loaded by the rules of the first listing. */
+/**
+ * Records the current state of each changed server. A new server is always loaded by the rules of
+ * the first listing.
+ */
 function tell(
   view: View,
   sent: McpSent,
@@ -162,10 +199,16 @@ function tell(
   return withSyntheticTools(view, { ...sent, servers }, at, settings);
 }
 
-function newServer(server: ServerView, loaded: boolean, at: number, { strategy }: ThreadSettings): McpSent["servers"][string] {
+function newServer(
+  server: ServerView,
+  loaded: boolean,
+  at: number,
+  { strategy }: ThreadSettings,
+): McpSent["servers"][string] {
   const names = (loaded ? server.tools : server.alwaysLoaded).map(({ boundName }) => boundName);
   // With `"execute"` the bound tools never change: stores all names, even when there are none.
-  const isRemembered = strategy === "execute" || (names.length > 0 && names.length <= MAX_REMEMBERED);
+  const isRemembered =
+    strategy === "execute" || (names.length > 0 && names.length <= MAX_REMEMBERED);
   return { digest: server.digest, alwaysLoaded: loaded, at, ...(isRemembered ? { names } : {}) };
 }
 
@@ -176,13 +219,19 @@ function renewListing(view: View, sent: McpSent, settings: ThreadSettings): McpS
   );
   const current: McpSent = { ...sent, view: view.key, servers, notes: [] };
   const unknown = view.serverNames.filter((serverName) => view.server(serverName) === undefined);
-  const inState = (...states: string[]): string[] => unknown.filter((serverName) => states.includes(view.state(serverName)));
+  const inState = (...states: string[]): string[] =>
+    unknown.filter((serverName) => states.includes(view.state(serverName)));
   const connecting = inState("connecting");
   const listing = settings.listing
     ? renderListing({
-        servers: view.servers().flatMap((server) => (server.isBlank ? [] : [listedServer(server, current)])),
+        servers: view
+          .servers()
+          .flatMap((server) => (server.isBlank ? [] : [listedServer(server, current)])),
         connecting,
-        onDemand: inState("idle").map((serverName) => ({ serverName, purpose: view.settings(serverName).description })),
+        onDemand: inState("idle").map((serverName) => ({
+          serverName,
+          purpose: view.settings(serverName).description,
+        })),
         unavailable: inState("failed", "needs-auth", "closed"),
         budgetChars: settings.budgets.listingBudgetChars,
         strategy: settings.strategy,
@@ -203,12 +252,24 @@ function listedServer(server: ServerView, sent: McpSent): ListedServer {
 
 function deferredTools(server: ServerView, sent: McpSent): ListedServer["tools"] {
   const { names } = sent.servers[server.serverName] ?? {};
-  const loaded = new Set(names ?? alwaysLoadedTools(server, sent).map(({ boundName }) => boundName));
-  return loaded.size === 0 ? server.tools : server.tools.filter(({ boundName }) => !loaded.has(boundName));
+  const loaded = new Set(
+    names ?? alwaysLoadedTools(server, sent).map(({ boundName }) => boundName),
+  );
+  return loaded.size === 0
+    ? server.tools
+    : server.tools.filter(({ boundName }) => !loaded.has(boundName));
 }
 
-/** Binds our own tools once they have a use; they then stay bound. With `"execute"` the first listing fixes them. */
-function withSyntheticTools(view: View, sent: McpSent, at: number, settings: ThreadSettings): McpSent {
+/**
+ * Binds our own tools once they have a use; they then stay bound. With `"execute"` the first
+ * listing fixes them.
+ */
+function withSyntheticTools(
+  view: View,
+  sent: McpSent,
+  at: number,
+  settings: ThreadSettings,
+): McpSent {
   const isFixed = Object.hasOwn(sent.synthetic, EXECUTE_TOOL_NAME);
   if (settings.strategy === "execute") return isFixed ? sent : withFixedTools(view, sent, settings);
   // The thread began with `"execute"`.
@@ -216,18 +277,32 @@ function withSyntheticTools(view: View, sent: McpSent, at: number, settings: Thr
   const isMissing = (name: string): boolean => !Object.hasOwn(sent.synthetic, name);
   const added: string[] = [];
   if (settings.search && isMissing(SEARCH_TOOL_NAME)) {
-    const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
-    if (isAnyUnknown || view.servers().some((server) => deferredTools(server, sent).length > 0)) added.push(SEARCH_TOOL_NAME);
+    const isAnyUnknown = view.serverNames.some(
+      (serverName) => view.server(serverName) === undefined,
+    );
+    if (isAnyUnknown || view.servers().some((server) => deferredTools(server, sent).length > 0))
+      added.push(SEARCH_TOOL_NAME);
   }
-  if (settings.resourceTools && RESOURCE_TOOL_NAMES.some(isMissing) && view.servers().some(({ hasResources }) => hasResources)) {
+  if (
+    settings.resourceTools &&
+    RESOURCE_TOOL_NAMES.some(isMissing) &&
+    view.servers().some(({ hasResources }) => hasResources)
+  ) {
     added.push(...RESOURCE_TOOL_NAMES.filter(isMissing));
   }
   if (added.length === 0) return sent;
-  return { ...sent, synthetic: { ...sent.synthetic, ...Object.fromEntries(added.map((name) => [name, at])) } };
+  return {
+    ...sent,
+    synthetic: { ...sent.synthetic, ...Object.fromEntries(added.map((name) => [name, at])) },
+  };
 }
 
 /** Our own tools for `"execute"`: includes those that servers not yet connected may need. */
-function withFixedTools(view: View, sent: McpSent, { search, resourceTools }: ThreadSettings): McpSent {
+function withFixedTools(
+  view: View,
+  sent: McpSent,
+  { search, resourceTools }: ThreadSettings,
+): McpSent {
   const isAnyUnknown = view.serverNames.some((serverName) => view.server(serverName) === undefined);
   const mayHaveResources = isAnyUnknown || view.servers().some(({ hasResources }) => hasResources);
   const names = [
@@ -254,18 +329,35 @@ function noteFor(
       diff: diff === undefined ? undefined : boundDiff(view, server.serverName, diff, settings),
     }))
     .filter(({ kind, toolCount, diff }) =>
-      kind === "joined" ? toolCount > 0 : diff === undefined || diff.added.length + diff.removed.length + diff.changed.length > 0,
+      kind === "joined"
+        ? toolCount > 0
+        : diff === undefined || diff.added.length + diff.removed.length + diff.changed.length > 0,
     );
-  return told.length === 0 ? undefined : { after: noteAnchor(messages), text: renderNote(told, settings.strategy) };
+  return told.length === 0
+    ? undefined
+    : { after: noteAnchor(messages), text: renderNote(told, settings.strategy) };
 }
 
-function boundDiff(view: View, serverName: string, diff: CatalogDiff, settings: ThreadSettings): CatalogDiff {
+function boundDiff(
+  view: View,
+  serverName: string,
+  diff: CatalogDiff,
+  settings: ThreadSettings,
+): CatalogDiff {
   const toBound = (toolName: string): string =>
-    view.catalog.toolOf(serverName, toolName)?.boundName ?? nameTool(settings.names, serverName, toolName);
-  return { added: diff.added.map(toBound), removed: diff.removed.map(toBound), changed: diff.changed.map(toBound) };
+    view.catalog.toolOf(serverName, toolName)?.boundName ??
+    nameTool(settings.names, serverName, toolName);
+  return {
+    added: diff.added.map(toBound),
+    removed: diff.removed.map(toBound),
+    changed: diff.changed.map(toBound),
+  };
 }
 
-/** Demotes removed and changed tools. Promotes up to `maxPromoted` tools that joined an always loaded server. */
+/**
+ * Demotes removed and changed tools. Promotes up to `maxPromoted` tools that joined an always
+ * loaded server.
+ */
 function activationChange(
   view: View,
   changes: readonly Change[],
@@ -288,8 +380,14 @@ function activationChange(
     added.push(...alwaysLoadedTools(server, told).filter(({ boundName }) => !known.has(boundName)));
   }
   const gone = demote(demoted, activation, before);
-  const isPlaced = ({ boundName }: ToolEntry): boolean => activation.promoted[boundName]?.gone === false;
-  const placed = promote(added.filter((entry) => !isPlaced(entry)).slice(0, settings.budgets.maxPromoted), [], activation, told);
+  const isPlaced = ({ boundName }: ToolEntry): boolean =>
+    activation.promoted[boundName]?.gone === false;
+  const placed = promote(
+    added.filter((entry) => !isPlaced(entry)).slice(0, settings.budgets.maxPromoted),
+    [],
+    activation,
+    told,
+  );
   if (gone === undefined || placed === undefined) return gone ?? placed;
   return { v: 1, promoted: { ...gone.promoted, ...placed.promoted } };
 }

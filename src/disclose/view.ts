@@ -11,11 +11,14 @@ export interface ViewOptions {
   readonly tools?: readonly string[] | undefined;
 }
 
-/** State of a server's connection; `"unavailable"`: not called for a while, after repeated failures. */
+/**
+ * State of a server's connection; `"unavailable"`: not called for a while, after repeated failures.
+ */
 export type StateOf = (serverName: string) => ConnectionState | "unavailable";
 
 /** The parts of a tool that decide whether it is visible. */
-export type SeenTool = Pick<ToolEntry, "serverName" | "toolName" | "boundName"> & Partial<Pick<ToolEntry, "annotations">>;
+export type SeenTool = Pick<ToolEntry, "serverName" | "toolName" | "boundName"> &
+  Partial<Pick<ToolEntry, "annotations">>;
 
 /** The servers and tools that are visible, shared by all runs that see the same. */
 export interface Sight {
@@ -50,7 +53,10 @@ export interface ServerView {
   readonly instructions: string | undefined;
 }
 
-/** The view of all runs with the same sight. Caches derived values while a server's catalog stays the same. */
+/**
+ * The view of all runs with the same sight. Caches derived values while a server's catalog stays
+ * the same.
+ */
 export class SharedView {
   readonly catalog: Catalog;
   readonly sight: Sight;
@@ -60,9 +66,20 @@ export class SharedView {
   /** Caches visible tools: a search tests every candidate. */
   readonly #visible = new WeakSet<SeenTool>();
   readonly #names: ReadonlySet<string>;
-  #known: { readonly version: number; readonly servers: readonly ServerView[]; readonly definitionChars: number } | undefined;
+  #known:
+    | {
+        readonly version: number;
+        readonly servers: readonly ServerView[];
+        readonly definitionChars: number;
+      }
+    | undefined;
 
-  constructor(catalog: Catalog, settings: ReadonlyMap<string, ServerSettings>, stateOf: StateOf, sight: Sight) {
+  constructor(
+    catalog: Catalog,
+    settings: ReadonlyMap<string, ServerSettings>,
+    stateOf: StateOf,
+    sight: Sight,
+  ) {
     this.catalog = catalog;
     this.sight = sight;
     this.#settings = settings;
@@ -80,7 +97,9 @@ export class SharedView {
 
   server(serverName: string): ServerView | undefined {
     const known = this.catalog.server(serverName);
-    return known === undefined || !this.#names.has(serverName) ? undefined : this.#serverView(known);
+    return known === undefined || !this.#names.has(serverName)
+      ? undefined
+      : this.#serverView(known);
   }
 
   isVisible(tool: SeenTool): boolean {
@@ -111,9 +130,13 @@ export class SharedView {
       tools,
       alwaysLoaded: tools.filter((entry) => settings.isAlwaysLoaded(entry.toolName)),
       definitionChars:
-        tools === known.tools ? known.definitionChars : tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
+        tools === known.tools
+          ? known.definitionChars
+          : tools.reduce((sum, entry) => sum + entry.definitionChars, 0),
       isBlank: tools.length === 0 && known.tools.length > 0,
-      hasResources: known.snapshot.capabilities?.["resources"] !== undefined && this.sight.mayList(known.serverName),
+      hasResources:
+        known.snapshot.capabilities?.["resources"] !== undefined &&
+        this.sight.mayList(known.serverName),
       title: known.snapshot.serverInfo?.title,
       instructions: known.snapshot.instructions,
     };

@@ -15,17 +15,21 @@ import { mcpStateSchema, type McpStateUpdate } from "../state.js";
 /**
  * Gives a `createAgent` agent the tools of MCP servers by progressive disclosure.
  *
- * The agent sees a short listing in its system prompt and `search_mcp_tools`; tools it finds are bound from the next model call
- * on, in that thread. Failures reach the model as messages and never end the run.
+ * The agent sees a short listing in its system prompt and `search_mcp_tools`; tools it finds are
+ * bound from the next model call on, in that thread. Failures reach the model as messages and never
+ * end the run.
  *
- * Place it last, at least after middleware that writes the system prompt or adds tools: the listing is then the last block, and
- * their tools are never taken for ours.
- * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped (`McpHub.wrap`) and stays yours.
+ * Place it last, at least after middleware that writes the system prompt or adds tools: the listing
+ * is then the last block, and their tools are never taken for ours.
+ * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped (`McpHub.wrap`) and
+ * stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
- * @example
- * const agent = createAgent({ model, middleware: [mcpMiddleware(client)] });
+ * @example const agent = createAgent({ model, middleware: [mcpMiddleware(client)] });
  */
-export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: McpAgentOptions = {}) {
+export function mcpMiddleware(
+  hubOrClient: McpHub | WrappableClient,
+  options: McpAgentOptions = {},
+) {
   const parsed = parseAgentOptions(options, "mcpMiddleware options");
   const agent = new McpAgent(hubOf(hubOrClient, "mcpMiddleware"), parsed);
 
@@ -35,20 +39,31 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 
     beforeAgent: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await agent.start(agent.runOf(state, getConfig()), state.messages)),
+      hook: async (state) =>
+        toHookResult(await agent.start(agent.runOf(state, getConfig()), state.messages)),
     },
 
     beforeModel: {
       canJumpTo: ["end"],
-      hook: async (state) => toHookResult(await agent.answerTyped(agent.runOf(state, getConfig()), state.messages, interrupt)),
+      hook: async (state) =>
+        toHookResult(
+          await agent.answerTyped(agent.runOf(state, getConfig()), state.messages, interrupt),
+        ),
     },
 
     wrapModelCall: async (request, handler) => {
       const { state, model } = request;
-      const foreignNames = new Set(request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])));
+      const foreignNames = new Set(
+        request.tools.flatMap((tool) => (typeof tool["name"] === "string" ? [tool["name"]] : [])),
+      );
       const run = agent.runOf(state, getConfig());
       const { messages } = request;
-      const plan = await agent.prepare(run, { messages, threadMessages: state.messages, foreignNames, model });
+      const plan = await agent.prepare(run, {
+        messages,
+        threadMessages: state.messages,
+        foreignNames,
+        model,
+      });
       const answer = await handler({
         ...request,
         messages: plan.messages,
@@ -64,12 +79,18 @@ export function mcpMiddleware(hubOrClient: McpHub | WrappableClient, options: Mc
 
     wrapToolCall: async (request, handler) => {
       const { toolCall, tool, state } = request;
-      const route = await agent.route(agent.runOf(state, getConfig()), toolCall, tool !== undefined);
+      const route = await agent.route(
+        agent.runOf(state, getConfig()),
+        toolCall,
+        tool !== undefined,
+      );
       const run = async ({ tool: ours, args, after }: RunRoute): Promise<ToolMessage | Command> => {
         const call = args === undefined ? toolCall : { ...toolCall, args };
         const result = await handler({ ...request, tool: ours, toolCall: call });
         const update = ToolMessage.isInstance(result) ? after(result) : undefined;
-        return update === undefined ? result : new Command({ update: { messages: [result], ...update } });
+        return update === undefined
+          ? result
+          : new Command({ update: { messages: [result], ...update } });
       };
       switch (route.kind) {
         case "answer":
@@ -103,7 +124,9 @@ function toHookResult(turn: TurnOutcome | undefined) {
 /** True for LangChain's answer to a call of an unknown tool: nothing ran. */
 function isUnknownToolAnswer(answer: ToolMessage | Command, name: string): boolean {
   return (
-    ToolMessage.isInstance(answer) && answer.status === "error" && answer.text.startsWith(`Error: ${name} is not a valid tool`)
+    ToolMessage.isInstance(answer) &&
+    answer.status === "error" &&
+    answer.text.startsWith(`Error: ${name} is not a valid tool`)
   );
 }
 

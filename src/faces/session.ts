@@ -25,7 +25,12 @@ import { McpAgent } from "../agent/mcpAgent.js";
 import { McpConfigError, McpStepLimitError } from "../errors.js";
 import { hubOf, type McpHub } from "../hub/mcpHub.js";
 import { callModel, prepareModelRequest, type ModelRequest } from "../agent/modelRequest.js";
-import { EMPTY_ACTIVATION, mergeActivation, type McpStateUpdate, type McpThreadState } from "../state.js";
+import {
+  EMPTY_ACTIVATION,
+  mergeActivation,
+  type McpStateUpdate,
+  type McpThreadState,
+} from "../state.js";
 
 /** Options of {@link createMcpSession}. */
 export interface McpSessionOptions extends McpAgentOptions {
@@ -51,8 +56,9 @@ export interface McpTurn {
 export type McpSessionInput = string | BaseLanguageModelInput;
 
 /**
- * One conversation of a LangChain chain, one turn at a time. You keep the messages; `state` is the rest. There are no
- * interrupts: `onAsk` asks a person, and without it calls that need approval are refused.
+ * One conversation of a LangChain chain, one turn at a time. You keep the messages; `state` is the
+ * rest. There are no interrupts: `onAsk` asks a person, and without it calls that need approval are
+ * refused.
  */
 export class McpSession {
   readonly #agent: McpAgent;
@@ -71,7 +77,9 @@ export class McpSession {
     this.#systemPrompt = systemPrompt;
     this.#context = context;
     if (!isRecord(state)) {
-      throw new McpConfigError('createMcpSession: "state" has to be an object as session.state gave it.');
+      throw new McpConfigError(
+        'createMcpSession: "state" has to be an object as session.state gave it.',
+      );
     }
     this.#state = structuredClone(state);
   }
@@ -86,7 +94,10 @@ export class McpSession {
     return this.#turn(withIds(toMessages(input)), config);
   }
 
-  /** Returns system message, messages and tools for a model. Does not take typed input; see {@link begin}. */
+  /**
+   * Returns system message, messages and tools for a model. Does not take typed input; see {@link
+   * begin}.
+   */
   async prepare(
     messages: readonly BaseMessage[],
     model?: unknown,
@@ -96,7 +107,10 @@ export class McpSession {
     return { systemMessage, messages: sent, tools };
   }
 
-  /** Runs the tool calls of a model's answer concurrently. A failure becomes an answer of status `error`. */
+  /**
+   * Runs the tool calls of a model's answer concurrently. A failure becomes an answer of status
+   * `error`.
+   */
   async runTools(answer: AIMessage, config?: RunnableConfig): Promise<ToolMessage[]> {
     if (!AIMessage.isInstance(answer)) {
       throw new McpConfigError("session.runTools takes the AIMessage that a model answered with.");
@@ -105,25 +119,32 @@ export class McpSession {
     this.#request = undefined;
     this.#apply(await this.#agent.ask(this.#run(config), [answer], undefined));
     const run = this.#run(config);
-    const outcomes = await Promise.all((answer.tool_calls ?? []).map((call) => this.#runCall(call, run)));
+    const outcomes = await Promise.all(
+      (answer.tool_calls ?? []).map((call) => this.#runCall(call, run)),
+    );
     for (const { update } of outcomes) this.#apply(update);
     return outcomes.map(({ message }) => message);
   }
 
   /**
-   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`. Does not take mentions and
-   * commands; {@link begin} and {@link model} do.
+   * Adds the listing and the resources to a prompt: `prompt.pipe(session.context()).pipe(model)`.
+   * Does not take mentions and commands; {@link begin} and {@link model} do.
    */
   context(): Runnable<McpSessionInput, BaseMessage[]> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
-      const { systemMessage, messages } = await this.#prepared(toMessages(input), undefined, config);
+      const { systemMessage, messages } = await this.#prepared(
+        toMessages(input),
+        undefined,
+        config,
+      );
       return systemMessage === undefined ? [...messages] : [systemMessage, ...messages];
     });
   }
 
   /**
-   * Calls the model with listing, resources and tools: `prompt.pipe(session.model(model))`. Takes mentions and commands if the
-   * last message is human; returns the answer of a command that needs no model.
+   * Calls the model with listing, resources and tools: `prompt.pipe(session.model(model))`. Takes
+   * mentions and commands if the last message is human; returns the answer of a command that needs
+   * no model.
    */
   model(model: BaseChatModel): Runnable<McpSessionInput, AIMessage> {
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
@@ -147,9 +168,14 @@ export class McpSession {
    * @param options - `maxSteps`: most model calls, at least 1. Default 10.
    * @throws {McpStepLimitError} with the messages so far when the last one still calls tools.
    */
-  loop(model: BaseChatModel, { maxSteps = 10 }: { readonly maxSteps?: number } = {}): Runnable<McpSessionInput, BaseMessage[]> {
+  loop(
+    model: BaseChatModel,
+    { maxSteps = 10 }: { readonly maxSteps?: number } = {},
+  ): Runnable<McpSessionInput, BaseMessage[]> {
     if (!Number.isInteger(maxSteps) || maxSteps < 1) {
-      throw new McpConfigError(`session.loop: "maxSteps" has to be a whole number of at least 1; ${String(maxSteps)} was given.`);
+      throw new McpConfigError(
+        `session.loop: "maxSteps" has to be a whole number of at least 1; ${String(maxSteps)} was given.`,
+      );
     }
     return RunnableLambda.from(async (input: McpSessionInput, config) => {
       const { messages, answer: given } = await this.begin(input, config);
@@ -178,16 +204,29 @@ export class McpSession {
     }
     const all = withIds(replaced(messages, turn.messages));
     const last = all.at(-1);
-    return { messages: all, answer: turn.isAnswered && AIMessage.isInstance(last) ? last : undefined };
+    return {
+      messages: all,
+      answer: turn.isAnswered && AIMessage.isInstance(last) ? last : undefined,
+    };
   }
 
   /** Prepares a request; a prompt's own system message replaces `systemPrompt`. */
-  async #prepared(input: readonly BaseMessage[], model: unknown, config: RunnableConfig | undefined): Promise<ModelRequest> {
+  async #prepared(
+    input: readonly BaseMessage[],
+    model: unknown,
+    config: RunnableConfig | undefined,
+  ): Promise<ModelRequest> {
     const [first, ...rest] = input;
     const leading = first !== undefined && SystemMessage.isInstance(first) ? first : undefined;
     const messages = withIds(leading === undefined ? input : rest);
     const systemPrompt = leading ?? this.#systemPrompt;
-    const request = await prepareModelRequest(this.#agent, this.#run(config), messages, this.#tools, { systemPrompt, model });
+    const request = await prepareModelRequest(
+      this.#agent,
+      this.#run(config),
+      messages,
+      this.#tools,
+      { systemPrompt, model },
+    );
     this.#apply(request.update);
     this.#request = request;
     return request;
@@ -199,18 +238,30 @@ export class McpSession {
   ): Promise<{ readonly message: ToolMessage; readonly update: McpStateUpdate | undefined }> {
     const { result, update } = await this.#tools.run(run, call);
     if (!isCommand(result)) return { message: result, update };
-    return { message: errorMessage(call, `${call.name} answered with a Command, which only a graph can follow.`), update };
+    return {
+      message: errorMessage(
+        call,
+        `${call.name} answered with a Command, which only a graph can follow.`,
+      ),
+      update,
+    };
   }
 
   #run(config: RunnableConfig | undefined): RunContext {
-    return this.#agent.runOf(this.#state, config, this.#context === undefined ? {} : { context: this.#context });
+    return this.#agent.runOf(
+      this.#state,
+      config,
+      this.#context === undefined ? {} : { context: this.#context },
+    );
   }
 
   #apply(update: McpStateUpdate | undefined): void {
     if (update === undefined) return;
     const { mcpActivation = EMPTY_ACTIVATION } = this.#state;
     const merged =
-      update.mcpActivation === undefined ? {} : { mcpActivation: mergeActivation(mcpActivation, update.mcpActivation) };
+      update.mcpActivation === undefined
+        ? {}
+        : { mcpActivation: mergeActivation(mcpActivation, update.mcpActivation) };
     this.#state = { ...this.#state, ...update, ...merged };
   }
 }
@@ -223,7 +274,10 @@ export class McpSession {
  * const session = createMcpSession(hub, { systemPrompt: "Be brief." });
  * const messages = await session.loop(model).invoke("Which files are here?");
  */
-export function createMcpSession(hubOrClient: McpHub | WrappableClient, options: McpSessionOptions = {}): McpSession {
+export function createMcpSession(
+  hubOrClient: McpHub | WrappableClient,
+  options: McpSessionOptions = {},
+): McpSession {
   return new McpSession(hubOf(hubOrClient, "createMcpSession"), options);
 }
 
@@ -232,14 +286,19 @@ function toMessages(input: McpSessionInput): BaseMessage[] {
   if (Array.isArray(input)) return input.map((message) => coerceMessageLikeToMessage(message));
   const prompt = input as Exclude<McpSessionInput, string | readonly unknown[]> | undefined;
   if (typeof prompt?.toChatMessages === "function") return prompt.toChatMessages();
-  throw new McpConfigError("A session takes text, a list of messages, or what a prompt template makes.");
+  throw new McpConfigError(
+    "A session takes text, a list of messages, or what a prompt template makes.",
+  );
 }
 
 /** Copies of the messages without an id, with one: mentions and notes refer to it. */
 function withIds(messages: readonly BaseMessage[]): BaseMessage[] {
   return messages.map((message) => {
     if (message.id !== undefined) return message;
-    const copy = Object.assign(Object.create(Object.getPrototypeOf(message) as object) as BaseMessage, message);
+    const copy = Object.assign(
+      Object.create(Object.getPrototypeOf(message) as object) as BaseMessage,
+      message,
+    );
     copy.id = randomUUID();
     return copy;
   });
@@ -247,7 +306,9 @@ function withIds(messages: readonly BaseMessage[]): BaseMessage[] {
 
 /** Replaces messages by those with the same id, and appends the others. */
 function replaced(messages: readonly BaseMessage[], others: readonly BaseMessage[]): BaseMessage[] {
-  const byId = new Map(others.flatMap((message) => (message.id === undefined ? [] : [[message.id, message] as const])));
+  const byId = new Map(
+    others.flatMap((message) => (message.id === undefined ? [] : [[message.id, message] as const])),
+  );
   const ids = new Set(messages.map(({ id }) => id));
   return [
     ...messages.map((message) => byId.get(message.id ?? "") ?? message),

@@ -21,7 +21,8 @@ export interface OperationOptions {
 }
 
 /** The prompt, or the resource template, whose argument is completed. */
-export type CompletionReference = { readonly promptName: string } | { readonly uriTemplate: string };
+export type CompletionReference =
+  { readonly promptName: string } | { readonly uriTemplate: string };
 
 /** Suggested values of an argument. Untrusted. */
 export interface ArgumentCompletion {
@@ -46,7 +47,10 @@ export abstract class HubOperations {
     );
   }
 
-  /** Tools that changed since they were first seen and are not accepted yet (option `security.toolFingerprints`). */
+  /**
+   * Tools that changed since they were first seen and are not accepted yet (option
+   * `security.toolFingerprints`).
+   */
   toolChanges(): ToolChange[] {
     return partsOf(this).fingerprints.changes();
   }
@@ -61,7 +65,8 @@ export abstract class HubOperations {
     const connection = pool.connection(serverName);
     fingerprints.accept(serverName, toolNames);
     await fingerprints.settled();
-    if (settings.toolFingerprints.onChange === "deny" && connection.state.kind === "connected") await connection.refresh();
+    if (settings.toolFingerprints.onChange === "deny" && connection.state.kind === "connected")
+      await connection.refresh();
   }
 
   /**
@@ -72,14 +77,26 @@ export abstract class HubOperations {
    * @throws {McpProtocolError} for wrong arguments, or when the server refuses the call.
    * @throws {McpConnectionError} when the server cannot be reached or does not answer.
    */
-  async callTool(serverName: string, toolName: string, args: unknown = {}, options: OperationOptions = {}): Promise<CallOutcome> {
-    return partsOf(this).gate.call({ ...callerFor(options), serverName, toolName, arguments: plainJson(args) });
+  async callTool(
+    serverName: string,
+    toolName: string,
+    args: unknown = {},
+    options: OperationOptions = {},
+  ): Promise<CallOutcome> {
+    return partsOf(this).gate.call({
+      ...callerFor(options),
+      serverName,
+      toolName,
+      arguments: plainJson(args),
+    });
   }
 
   /**
    * Gets a prompt of a server, as the server sends it. Untrusted.
-   * @throws {McpPolicyError} when the policy denies it (`mcp:invoke:<server>:<prompt>`), or a person did not approve.
-   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
+   * @throws {McpPolicyError} when the policy denies it (`mcp:invoke:<server>:<prompt>`), or a
+   * person did not approve.
+   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not
+   * answer.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt
    */
   getPrompt(
@@ -93,17 +110,24 @@ export abstract class HubOperations {
 
   /**
    * Reads a resource of a server, as the server sends it. Untrusted.
-   * @throws {McpPolicyError} when the policy denies it (`mcp:read:<server>:<uri>`), or a person did not approve.
-   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not answer.
+   * @throws {McpPolicyError} when the policy denies it (`mcp:read:<server>:<uri>`), or a person did
+   * not approve.
+   * @throws {McpProtocolError} when the server refuses, {@link McpConnectionError} when it does not
+   * answer.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
    */
-  readResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<Readonly<Record<string, unknown>>> {
+  readResource(
+    serverName: string,
+    uri: string,
+    options: OperationOptions = {},
+  ): Promise<Readonly<Record<string, unknown>>> {
     return partsOf(this).reads.readResource({ serverName, uri }, callerFor(options));
   }
 
   /**
    * Lists the prompts of a server, unparsed and untrusted; empty without prompts.
-   * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not approve.
+   * @throws {McpPolicyError} when the policy denies it (`mcp:list:<server>`), or a person did not
+   * approve.
    * @throws {McpConnectionError} when the server does not answer.
    */
   listPrompts(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
@@ -116,27 +140,36 @@ export abstract class HubOperations {
   }
 
   /** Lists the resource templates of a server, like {@link listPrompts}. */
-  listResourceTemplates(serverName: string, options: OperationOptions = {}): Promise<readonly unknown[]> {
+  listResourceTemplates(
+    serverName: string,
+    options: OperationOptions = {},
+  ): Promise<readonly unknown[]> {
     return partsOf(this).reads.list(serverName, "resourceTemplates", callerFor(options));
   }
 
   /**
-   * Prompts as commands, for a user interface: those that the policy lets `context` invoke. Skips servers that cannot be listed.
+   * Prompts as commands, for a user interface: those that the policy lets `context` invoke. Skips
+   * servers that cannot be listed.
    * @param options - `servers`: only these. Default: all enabled ones.
    */
-  listCommands(options: OperationOptions & { readonly servers?: readonly string[] } = {}): Promise<McpCommand[]> {
+  listCommands(
+    options: OperationOptions & { readonly servers?: readonly string[] } = {},
+  ): Promise<McpCommand[]> {
     const { commands, settings } = partsOf(this);
-    const enabled = [...settings.servers.values()].flatMap(({ serverName, enabled }) => (enabled ? [serverName] : []));
+    const enabled = [...settings.servers.values()].flatMap(({ serverName, enabled }) =>
+      enabled ? [serverName] : [],
+    );
     return commands.list(options.servers ?? enabled, callerFor(options));
   }
 
   /**
-   * Completes an argument that is being typed; empty if the server offers no completions. Needs permission to list, and for a
-   * prompt also to invoke it.
+   * Completes an argument that is being typed; empty if the server offers no completions. Needs
+   * permission to list, and for a prompt also to invoke it.
    * @param reference - The prompt, or the resource template by its `uriTemplate`.
    * @param argument - Its name, and what is typed so far.
    * @param options - `arguments`: those that are already known.
-   * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server refuses.
+   * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server
+   * refuses.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion
    */
   async completeArgument(
@@ -150,30 +183,55 @@ export abstract class HubOperations {
       "promptName" in reference
         ? { type: "ref/prompt", name: reference.promptName }
         : { type: "ref/resource", uri: reference.uriTemplate };
-    const context = options.arguments === undefined ? {} : { context: { arguments: { ...options.arguments } } };
+    const context =
+      options.arguments === undefined ? {} : { context: { arguments: { ...options.arguments } } };
     const params = { ref, argument: { ...argument }, ...context };
-    const { completion } = await partsOf(this).reads.complete(serverName, params, promptName, callerFor(options));
+    const { completion } = await partsOf(this).reads.complete(
+      serverName,
+      params,
+      promptName,
+      callerFor(options),
+    );
     const { values, total, hasMore } = isRecord(completion) ? completion : {};
-    const texts = Array.isArray(values) ? (values as unknown[]).filter((value) => typeof value === "string") : [];
-    return { values: texts.slice(0, 100), ...(typeof total === "number" ? { total } : {}), hasMore: hasMore === true };
+    const texts = Array.isArray(values)
+      ? (values as unknown[]).filter((value) => typeof value === "string")
+      : [];
+    return {
+      values: texts.slice(0, 100),
+      ...(typeof total === "number" ? { total } : {}),
+      hasMore: hasMore === true,
+    };
   }
 
   /**
-   * Subscribes to a resource: changes arrive as event `resourceUpdated` until {@link unsubscribeResource}, also after a
-   * reconnect. Needs permission to read the resource.
-   * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server refuses.
+   * Subscribes to a resource: changes arrive as event `resourceUpdated` until {@link
+   * unsubscribeResource}, also after a reconnect. Needs permission to read the resource.
+   * @throws {McpPolicyError} when the policy denies it, {@link McpProtocolError} when the server
+   * refuses.
    * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
    */
-  async subscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
+  async subscribeResource(
+    serverName: string,
+    uri: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
     await partsOf(this).reads.subscription({ serverName, uri }, "subscribe", callerFor(options));
   }
 
   /** Ends {@link subscribeResource}. */
-  async unsubscribeResource(serverName: string, uri: string, options: OperationOptions = {}): Promise<void> {
+  async unsubscribeResource(
+    serverName: string,
+    uri: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
     await partsOf(this).reads.subscription({ serverName, uri }, "unsubscribe", callerFor(options));
   }
 }
 
 export function callerFor({ context, signal, onAsk }: OperationOptions): Caller {
-  return { context, signal, ...(onAsk === undefined ? {} : { ask: (asked) => askNow(asked, onAsk, { context, signal }) }) };
+  return {
+    context,
+    signal,
+    ...(onAsk === undefined ? {} : { ask: (asked) => askNow(asked, onAsk, { context, signal }) }),
+  };
 }

@@ -45,7 +45,11 @@ export class HubParts {
   readonly #snapshots: Snapshots | undefined;
   readonly #oneUpdate = pLimit(1);
 
-  /** Does no I/O. @param openWrapped - Opens the servers of a wrapped client. @throws {McpConfigError} for a wrong policy. */
+  /**
+   * Does no I/O.
+   * @param openWrapped - Opens the servers of a wrapped client.
+   * @throws {McpConfigError} for a wrong policy.
+   */
   constructor(settings: HubSettings, openWrapped?: (server: ServerSettings) => OpenPeer) {
     const { toolFingerprints, snapshotStore, consent, servers } = settings;
     const events = new HubEvents(settings.warnings);
@@ -53,7 +57,10 @@ export class HubParts {
     this.events = events;
     this.catalog = new Catalog(settings);
     this.search = new CatalogSearch(this.catalog, settings.search, events);
-    this.#snapshots = snapshotStore === undefined ? undefined : new Snapshots(storeOf(snapshotStore), servers, events);
+    this.#snapshots =
+      snapshotStore === undefined
+        ? undefined
+        : new Snapshots(storeOf(snapshotStore), servers, events);
     this.policy = new Policy(settings, settings.policy);
     const kept = toolFingerprints.store === undefined ? undefined : storeOf(toolFingerprints.store);
     this.fingerprints = new ToolFingerprints(toolFingerprints, kept, events);
@@ -67,18 +74,34 @@ export class HubParts {
       events: {
         onState: (serverName, state) => tellState(settings, serverName, state, events),
         onListed: async (server, list) => {
-          const isChanged = await this.#updateCatalog(takeToolList(this.catalog, events, this.fingerprints, server, list));
-          this.#snapshots?.save(server.serverName, this.catalog.server(server.serverName)!.snapshot);
+          const isChanged = await this.#updateCatalog(
+            takeToolList(this.catalog, events, this.fingerprints, server, list),
+          );
+          this.#snapshots?.save(
+            server.serverName,
+            this.catalog.server(server.serverName)!.snapshot,
+          );
           if (isChanged) this.search.update();
           return isChanged;
         },
-        onListChanged: (serverName, kind, diff) => events.emit("catalog", { serverName, kind, ...diff }),
-        onRefreshFailed: (serverName, error) => events.warn("REFRESH_FAILED", messageOf(error), serverName),
-        onNotification: (serverName, method, params) => tellNotification(settings.callbacks, serverName, method, params, events),
+        onListChanged: (serverName, kind, diff) =>
+          events.emit("catalog", { serverName, kind, ...diff }),
+        onRefreshFailed: (serverName, error) =>
+          events.warn("REFRESH_FAILED", messageOf(error), serverName),
+        onNotification: (serverName, method, params) =>
+          tellNotification(settings.callbacks, serverName, method, params, events),
       },
     });
-    const approvals = settings.approvalStore === undefined ? undefined : storeOf(settings.approvalStore);
-    this.gate = new Gate(settings, this.catalog, this.permits, events, this.pool, new Approvals(approvals));
+    const approvals =
+      settings.approvalStore === undefined ? undefined : storeOf(settings.approvalStore);
+    this.gate = new Gate(
+      settings,
+      this.catalog,
+      this.permits,
+      events,
+      this.pool,
+      new Approvals(approvals),
+    );
     this.reads = new ServerReads(this.pool, this.permits, events);
     this.tools = new McpTools(servers, this.gate);
     this.commands = new Commands([...servers.keys()], this.reads, this.permits);
@@ -97,20 +120,28 @@ export class HubParts {
       const { state, unavailableUntilMs } = this.pool.connection(serverName);
       return unavailableUntilMs === undefined ? state.kind : "unavailable";
     };
-    return new Views({ catalog: this.catalog, servers, stateOf, policyOf: () => this.policy }, options);
+    return new Views(
+      { catalog: this.catalog, servers, stateOf, policyOf: () => this.policy },
+      options,
+    );
   }
 
   /** Loads the snapshots of servers that are not listed yet, once. Never rejects. */
   async recall(): Promise<void> {
     if (this.#snapshots === undefined) return;
     const { catalog, fingerprints, settings } = this;
-    if (fingerprints.isKeeping) await Promise.all([...settings.servers.keys()].map((name) => fingerprints.load(name)));
+    if (fingerprints.isKeeping)
+      await Promise.all([...settings.servers.keys()].map((name) => fingerprints.load(name)));
     await this.#snapshots.load(async (serverName, snapshot) => {
-      if (await this.#updateCatalog(remember(catalog, fingerprints, serverName, snapshot))) this.search.update();
+      if (await this.#updateCatalog(remember(catalog, fingerprints, serverName, snapshot)))
+        this.search.update();
     });
   }
 
-  /** Runs one update of the catalog at a time, in slices: a long tool list must not stop what else goes on. */
+  /**
+   * Runs one update of the catalog at a time, in slices: a long tool list must not stop what else
+   * goes on.
+   */
   #updateCatalog<Result>(steps: Steps<Result>): Promise<Result> {
     return this.#oneUpdate(() => inSlices(steps));
   }
@@ -121,7 +152,9 @@ export class HubParts {
     await Promise.all([this.#snapshots?.settled(), this.fingerprints.settled()]);
   }
 
-  /** Runs before a server is opened: loads its fingerprints, and asks a person about its program. */
+  /**
+   * Runs before a server is opened: loads its fingerprints, and asks a person about its program.
+   */
   #admissionOf(server: ServerSettings): ((signal: AbortSignal) => Promise<void>) | undefined {
     const consented = consentOf(server, this.settings, this.consents);
     if (!this.fingerprints.isKeeping) return consented;
@@ -133,7 +166,8 @@ export class HubParts {
 
   #makeConsents(consent: NonNullable<HubSettings["consent"]>): McpConsents {
     return new McpConsents(consent, {
-      onStoreFailed: (error) => this.events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
+      onStoreFailed: (error) =>
+        this.events.warn("CONSENTS_FAILED", `The store of consents failed: ${messageOf(error)}`),
       onApproved: (serverName) => this.pool.connections.get(serverName)?.allowed(),
       onForbidden: (serverName, error) => this.pool.connections.get(serverName)?.disable(error),
     });

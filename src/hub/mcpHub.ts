@@ -9,8 +9,18 @@ import type { McpHubOptions, McpWrapOptions } from "../config/hubOptions.js";
 import { parseOptions } from "../config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "../config/policyOptions.js";
 import type { McpServerEntry } from "../config/serverOptions.js";
-import { resolveHubOptions, resolveWrapOptions, type HubSettings, type ServerSettings } from "../config/settings.js";
-import { isWrappableClient, openWrapped, unguardedUrl, type WrappableClient } from "../connect/open/wrapped.js";
+import {
+  resolveHubOptions,
+  resolveWrapOptions,
+  type HubSettings,
+  type ServerSettings,
+} from "../config/settings.js";
+import {
+  isWrappableClient,
+  openWrapped,
+  unguardedUrl,
+  type WrappableClient,
+} from "../connect/open/wrapped.js";
 import type { OpenPeer } from "../connect/peer.js";
 import type { ConnectReport } from "../connect/pool.js";
 import { statusOf, type ServerStatus } from "../connect/status.js";
@@ -34,17 +44,21 @@ export interface FoundTool {
 }
 
 /** One hub per wrapped client. */
-const wrappedHubs = new WeakMap<WrappableClient, { readonly hub: McpHub; readonly options: McpWrapOptions }>();
+const wrappedHubs = new WeakMap<
+  WrappableClient,
+  { readonly hub: McpHub; readonly options: McpWrapOptions }
+>();
 
 /**
  * Connections, catalog and events of a set of MCP servers.
  *
- * Make one per process and share it among agents and threads. The constructor does no I/O: `connect()` or first use opens
- * servers (option `startup`). Close it with `close()` or `await using`.
+ * Make one per process and share it among agents and threads. The constructor does no I/O:
+ * `connect()` or first use opens servers (option `startup`). Close it with `close()` or `await
+ * using`.
  * @throws {McpConfigError} for wrong options.
- * @example
- * await using hub = new McpHub({ mcpServers: { files: { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] } } });
- * const { connected, failed } = await hub.connect();
+ * @example await using hub = new McpHub({ mcpServers: { files: { command: "npx", args: ["-y",
+ * "@modelcontextprotocol/server-filesystem", "."] } } }); const { connected, failed } = await
+ * hub.connect();
  */
 export class McpHub extends HubOperations {
   readonly #wrapped: Wrapped | undefined;
@@ -55,11 +69,18 @@ export class McpHub extends HubOperations {
   constructor(settings: HubSettings, wrapped: Wrapped);
   constructor(options: McpHubOptions | HubSettings, wrapped?: Wrapped) {
     super();
-    const settings = wrapped === undefined ? resolveHubOptions(options as McpHubOptions) : (options as HubSettings);
+    const settings =
+      wrapped === undefined
+        ? resolveHubOptions(options as McpHubOptions)
+        : (options as HubSettings);
     const { events, policy } = keepParts(this, new HubParts(settings, wrapped?.open));
     this.#wrapped = wrapped;
     for (const { option, reason } of settings.withoutEffect) {
-      events.warn("OPTION_WITHOUT_EFFECT", `The option "${option}" has no effect: ${reason}.`, option);
+      events.warn(
+        "OPTION_WITHOUT_EFFECT",
+        `The option "${option}" has no effect: ${reason}.`,
+        option,
+      );
     }
     warnAboutPolicy(policy, events);
   }
@@ -68,18 +89,24 @@ export class McpHub extends HubOperations {
    * Makes a hub from a record of servers, as `MultiServerMCPClient` takes it.
    * @throws {McpConfigError} for wrong options.
    */
-  static fromServers(mcpServers: Record<string, McpServerEntry>, options: Omit<McpHubOptions, "mcpServers"> = {}): McpHub {
+  static fromServers(
+    mcpServers: Record<string, McpServerEntry>,
+    options: Omit<McpHubOptions, "mcpServers"> = {},
+  ): McpHub {
     return new McpHub({ ...options, mcpServers });
   }
 
   /**
-   * Makes a hub from your `MultiServerMCPClient`; the same client gives the same hub. The client stays yours: the hub never
-   * closes it, restarts its servers or replaces its handlers.
-   * @throws {McpConfigError} for wrong options, and for a client that is already wrapped with other options.
+   * Makes a hub from your `MultiServerMCPClient`; the same client gives the same hub. The client
+   * stays yours: the hub never closes it, restarts its servers or replaces its handlers.
+   * @throws {McpConfigError} for wrong options, and for a client that is already wrapped with other
+   * options.
    */
   static wrap(client: WrappableClient, options: McpWrapOptions = {}): McpHub {
     if (!isWrappableClient(client)) {
-      throw new McpConfigError("McpHub.wrap expects a MultiServerMCPClient. For a configuration, use new McpHub(configuration).");
+      throw new McpConfigError(
+        "McpHub.wrap expects a MultiServerMCPClient. For a configuration, use new McpHub(configuration).",
+      );
     }
     const known = wrappedHubs.get(client);
     if (known !== undefined) {
@@ -123,20 +150,24 @@ export class McpHub extends HubOperations {
 
   /**
    * Connects servers and waits until each is connected or failed.
-   * @param serverNames - Default: the servers of all agents; all servers when there is no agent yet.
-   * @param options - `onFailure: "throw"` throws the first error once all have settled. Default: the option `onConnectionError`.
+   * @param serverNames - Default: the servers of all agents; all servers when there is no agent
+   * yet.
+   * @param options - `onFailure: "throw"` throws the first error once all have settled. Default:
+   * the option `onConnectionError`.
    * @throws {McpNotFoundError} for a server that is not configured.
    */
   async connect(
     serverNames?: readonly string[],
     options: { readonly onFailure?: "report" | "throw" } = {},
   ): Promise<ConnectReport> {
-    if (this.#closing !== undefined) throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
+    if (this.#closing !== undefined)
+      throw new McpConnectionError("CLOSED", "This hub was closed. Make a new one.");
     const parts = partsOf(this);
     await parts.recall();
     const used = parts.usedServers.size > 0 ? parts.usedServers : parts.settings.servers.keys();
     const { connected, failed } = await parts.pool.startAll(serverNames ?? [...used]);
-    const onFailure = options.onFailure ?? (parts.settings.onConnectionError === "throw" ? "throw" : "report");
+    const onFailure =
+      options.onFailure ?? (parts.settings.onConnectionError === "throw" ? "throw" : "report");
     if (onFailure === "throw" && failed[0] !== undefined) throw failed[0].error;
     return { connected, failed };
   }
@@ -157,14 +188,19 @@ export class McpHub extends HubOperations {
    */
   async refresh(serverName?: string): Promise<void> {
     const { pool } = partsOf(this);
-    const connections = serverName === undefined ? [...pool.connections.values()] : [pool.connection(serverName)];
-    const connected = serverName === undefined ? connections.filter(({ state }) => state.kind === "connected") : connections;
+    const connections =
+      serverName === undefined ? [...pool.connections.values()] : [pool.connection(serverName)];
+    const connected =
+      serverName === undefined
+        ? connections.filter(({ state }) => state.kind === "connected")
+        : connections;
     await Promise.all(connected.map((connection) => connection.refresh()));
   }
 
   /**
    * Closes connections, processes and timers within `closeTimeoutMs`. Safe to call again.
-   * @param options - `drainMs`: milliseconds that calls in flight may take; new ones are refused at once. Default 0.
+   * @param options - `drainMs`: milliseconds that calls in flight may take; new ones are refused at
+   * once. Default 0.
    */
   close(options: { readonly drainMs?: number } = {}): Promise<void> {
     this.#wrapped?.onClose();
@@ -195,8 +231,10 @@ export class McpHub extends HubOperations {
   }
 
   /**
-   * Replaces the rules (option `policy`), not tiers and overrides; running threads and waiting calls follow the new ones.
-   * @throws {McpConfigError} for wrong rules, and for a hub made without any policy: its agents have no hook that asks.
+   * Replaces the rules (option `policy`), not tiers and overrides; running threads and waiting
+   * calls follow the new ones.
+   * @throws {McpConfigError} for wrong rules, and for a hub made without any policy: its agents
+   * have no hook that asks.
    */
   setPolicy(policy: PolicyOptions): void {
     const parts = partsOf(this);
@@ -205,7 +243,8 @@ export class McpHub extends HubOperations {
         'This hub was made without a policy, so its agents have no hook that asks. Make it with policy: { default: "allow" } to set rules later.',
       );
     }
-    const parsed = typeof policy === "function" ? policy : parseOptions(policySchema, policy, "hub.setPolicy");
+    const parsed =
+      typeof policy === "function" ? policy : parseOptions(policySchema, policy, "hub.setPolicy");
     parts.policy = new Policy(parts.settings, parsed);
     warnAboutPolicy(parts.policy, parts.events);
   }
@@ -230,7 +269,10 @@ export class McpHub extends HubOperations {
     }));
   }
 
-  /** LangChain tools of all servers that the policy shows to `context`. Waits for every connect; every call is decided again. */
+  /**
+   * LangChain tools of all servers that the policy shows to `context`. Waits for every connect;
+   * every call is decided again.
+   */
   async getTools(filter: ViewOptions & Omit<OperationOptions, "signal"> = {}): Promise<McpTool[]> {
     const { context, onAsk, ...options } = filter;
     const parts = partsOf(this);
@@ -238,17 +280,26 @@ export class McpHub extends HubOperations {
     await this.connect(view.serverNames);
     const entries = view.servers().flatMap(({ tools }) => tools.filter(view.mayShow));
     if ((context ?? onAsk) === undefined) return entries.map((entry) => parts.tools.of(entry));
-    const caller = callerFor({ ...(context === undefined ? {} : { context }), ...(onAsk === undefined ? {} : { onAsk }) });
+    const caller = callerFor({
+      ...(context === undefined ? {} : { context }),
+      ...(onAsk === undefined ? {} : { onAsk }),
+    });
     return entries.map((entry) => parts.tools.for(entry, caller));
   }
 
-  /** The SDK client of a server; connects if need be. Calls on it bypass argument repair, policy and events. */
+  /**
+   * The SDK client of a server; connects if need be. Calls on it bypass argument repair, policy and
+   * events.
+   */
   async getClient(serverName: string): Promise<Client> {
     return (await partsOf(this).pool.connection(serverName).peer()).client;
   }
 
   /** Calls `listener` at each event of that name. Returns a function that removes it. */
-  on<Name extends McpEventName>(name: Name, listener: (payload: McpEvents[Name]) => void): () => void {
+  on<Name extends McpEventName>(
+    name: Name,
+    listener: (payload: McpEvents[Name]) => void,
+  ): () => void {
     return partsOf(this).events.on(name, listener);
   }
 }
@@ -259,7 +310,10 @@ interface Wrapped {
   readonly onClose: () => void;
 }
 
-/** The hub passed to a face, or the hub of a wrapped client. @throws {McpConfigError} for anything else. */
+/**
+ * The hub passed to a face, or the hub of a wrapped client.
+ * @throws {McpConfigError} for anything else.
+ */
 export function hubOf(hubOrClient: McpHub | WrappableClient, subject: string): McpHub {
   if (hubOrClient instanceof McpHub) return hubOrClient;
   if (isWrappableClient(hubOrClient)) return McpHub.wrap(hubOrClient);

@@ -4,7 +4,9 @@ import type { RawResult } from "../connect/peer.js";
 import type { HubEvents } from "../events.js";
 
 /** The adapter's callback per notification, and whether it gets the parameters first. */
-const CALLBACKS: Readonly<Record<string, readonly [name: keyof AdapterCallbacks, takesParams: boolean]>> = {
+const CALLBACKS: Readonly<
+  Record<string, readonly [name: keyof AdapterCallbacks, takesParams: boolean]>
+> = {
   "notifications/message": ["onMessage", true],
   "notifications/initialized": ["onInitialized", false],
   "notifications/cancelled": ["onCancelled", true],
@@ -15,7 +17,9 @@ const CALLBACKS: Readonly<Record<string, readonly [name: keyof AdapterCallbacks,
   "notifications/tools/list_changed": ["onToolsListChanged", false],
 };
 
-/** Reports a notification by the events `log` and `resourceUpdated`, and by the adapter's callback. */
+/**
+ * Reports a notification by the events `log` and `resourceUpdated`, and by the adapter's callback.
+ */
 export function tellNotification(
   callbacks: AdapterCallbacks,
   serverName: string,
@@ -25,24 +29,42 @@ export function tellNotification(
 ): void {
   if (method === "notifications/message") {
     const { level, logger, data } = params;
-    events.emit("log", { serverName, level: String(level), logger: typeof logger === "string" ? logger : undefined, data });
+    events.emit("log", {
+      serverName,
+      level: String(level),
+      logger: typeof logger === "string" ? logger : undefined,
+      data,
+    });
   }
   if (method === "notifications/resources/updated" && typeof params["uri"] === "string") {
     events.emit("resourceUpdated", { serverName, uri: params["uri"] });
   }
-  const [name, takesParams] = (Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined) ?? [];
+  const [name, takesParams] =
+    (Object.hasOwn(CALLBACKS, method) ? CALLBACKS[method] : undefined) ?? [];
   const callback = name && (callbacks[name] as ((...values: unknown[]) => unknown) | undefined);
   const source = { server: serverName };
-  if (callback !== undefined) events.guard(name!, serverName, () => (takesParams ? callback(params, source) : callback(source)));
+  if (callback !== undefined)
+    events.guard(name!, serverName, () =>
+      takesParams ? callback(params, source) : callback(source),
+    );
 }
 
-/** Reports a connection's state by event; a failure also by a warning and by `onConnectionError`. */
-export function tellState({ onConnectionError }: HubSettings, serverName: string, state: State, events: HubEvents): void {
+/**
+ * Reports a connection's state by event; a failure also by a warning and by `onConnectionError`.
+ */
+export function tellState(
+  { onConnectionError }: HubSettings,
+  serverName: string,
+  state: State,
+  events: HubEvents,
+): void {
   events.emit("connection", {
     serverName,
     state: state.kind,
     ...("attempt" in state ? { attempt: state.attempt } : {}),
-    ...(state.kind === "reconnecting" && state.nextAtMs !== undefined ? { backoffMs: state.nextAtMs - Date.now() } : {}),
+    ...(state.kind === "reconnecting" && state.nextAtMs !== undefined
+      ? { backoffMs: state.nextAtMs - Date.now() }
+      : {}),
     ...(state.kind === "connected" ? { latencyMs: state.latencyMs } : {}),
     ...("error" in state ? { error: state.error.message } : {}),
   });

@@ -7,8 +7,8 @@ export interface Range {
 const FENCE = /^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)$/;
 
 /**
- * Finds Markdown code in a text: fenced blocks, and code spans inside a paragraph. Pure; linear time.
- * Not a full Markdown parser: that takes a hundred times as long.
+ * Finds Markdown code in a text: fenced blocks, and code spans inside a paragraph. Pure; linear
+ * time. Not a full Markdown parser: that takes a hundred times as long.
  * @returns The ranges in order, without overlaps.
  * @see https://spec.commonmark.org/0.31.2/#code-spans
  */

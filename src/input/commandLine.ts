@@ -24,12 +24,13 @@ interface Token {
 const KEY = /[\p{L}_][\p{L}\p{N}_.-]*=/uy;
 
 /**
- * Reads the arguments of a command. Pure; never throws.
- * `key=value` may stand anywhere. Values may be quoted; `\` escapes a quote or a backslash. Other values fill missing arguments
- * in declared order, and the last one takes the rest as typed. An undeclared key is a problem, except inside that rest.
- * @example
- * readCommandLine('high "it broke" today', [{ name: "priority", required: true }, { name: "note", required: false }]);
- * // → { kind: "arguments", arguments: { priority: "high", note: "\"it broke\" today" } }
+ * Reads the arguments of a command. Pure; never throws. `key=value` may stand anywhere. Values may
+ * be quoted; `\` escapes a quote or a backslash. Other values fill missing arguments in declared
+ * order, and the last one takes the rest as typed. An undeclared key is a problem, except inside
+ * that rest.
+ * @example readCommandLine('high "it broke" today', [{ name: "priority", required: true }, { name:
+ * "note", required: false }]); // → { kind: "arguments", arguments: { priority: "high", note: "\"it
+ * broke\" today" } }
  */
 export function readCommandLine(text: string, declared: readonly PromptArgument[]): CommandLine {
   const values = new Map<string, string>();
@@ -44,7 +45,8 @@ export function readCommandLine(text: string, declared: readonly PromptArgument[
   for (const [position, token] of others.entries()) {
     if (token.key !== undefined) return problem(unknownArgument(token.key, names));
     const name = open[position];
-    if (name === undefined) return problem(names.length === 0 ? "it takes no arguments" : "there are too many values");
+    if (name === undefined)
+      return problem(names.length === 0 ? "it takes no arguments" : "there are too many values");
     if (position < open.length - 1) {
       values.set(name, token.value);
       continue;
@@ -52,12 +54,17 @@ export function readCommandLine(text: string, declared: readonly PromptArgument[
     const rest = others.slice(position);
     values.set(
       name,
-      rest.length === 1 ? token.value : rest.map(({ before, raw }, index) => (index === 0 ? raw : before + raw)).join(""),
+      rest.length === 1
+        ? token.value
+        : rest.map(({ before, raw }, index) => (index === 0 ? raw : before + raw)).join(""),
     );
     break;
   }
-  const missing = declared.filter(({ name, required }) => required && !values.has(name)).map(({ name }) => `"${name}"`);
-  if (missing.length > 0) return problem(`${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing`);
+  const missing = declared
+    .filter(({ name, required }) => required && !values.has(name))
+    .map(({ name }) => `"${name}"`);
+  if (missing.length > 0)
+    return problem(`${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing`);
   return { kind: "arguments", arguments: Object.fromEntries(values) };
 }
 

@@ -24,7 +24,8 @@ const COMMAND = /^\s*\/(mcp__\S*)([^]*)$/;
 
 /**
  * Finds the prompt that a message invokes.
- * @returns Text for the person when the prompt cannot be used; `undefined` for a message that is not a command.
+ * @returns Text for the person when the prompt cannot be used; `undefined` for a message that is
+ * not a command.
  * @throws only the abort reason.
  */
 export async function readCommand(
@@ -78,7 +79,9 @@ function withoutMentions(line: string, serverNames: readonly string[]): string {
 
 function describeUsage({ name, arguments: declared }: McpCommand): string {
   const lines = declared.map(({ name: argument, description = "", required }) => {
-    const about = [required ? "required" : "", oneLine(description, 200)].filter((part) => part !== "");
+    const about = [required ? "required" : "", oneLine(description, 200)].filter(
+      (part) => part !== "",
+    );
     return `  ${oneLine(argument, 64)}${about.length === 0 ? "" : `: ${about.join("; ")}`}`;
   });
   return [`Usage: /${name} ${oneLine(usageOf(declared), 500)}`.trimEnd(), ...lines].join("\n");

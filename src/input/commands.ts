@@ -41,10 +41,14 @@ export class Commands {
     this.#servers = slugTable(serverNames, serverSlug);
   }
 
-  /** Commands of these servers that `caller` may use, in server order. A server that fails has none. */
+  /**
+   * Commands of these servers that `caller` may use, in server order. A server that fails has none.
+   */
   async list(serverNames: readonly string[], caller: Caller): Promise<McpCommand[]> {
     const lists = await Promise.allSettled(
-      serverNames.map(async (serverName) => this.#commandsOf(serverName, await this.#reads.list(serverName, "prompts", caller))),
+      serverNames.map(async (serverName) =>
+        this.#commandsOf(serverName, await this.#reads.list(serverName, "prompts", caller)),
+      ),
     );
     caller.signal?.throwIfAborted();
     return lists
@@ -61,20 +65,33 @@ export class Commands {
     const serverName = this.serverOf(typed);
     if (serverName === undefined || !view.serverNames.includes(serverName)) {
       const spoken = view.spokenServers();
-      const known = [...this.#servers].filter(([, name]) => spoken.includes(name)).map(([slug]) => `${PREFIX}${slug}__…`);
+      const known = [...this.#servers]
+        .filter(([, name]) => spoken.includes(name))
+        .map(([slug]) => `${PREFIX}${slug}__…`);
       return { kind: "unknown", similar: nearestOf(`${headOf(typed)}__…`, known, MAX_SIMILAR) };
     }
-    // A denied list is not requested. For an asked one, only the typed name is looked up and no others are suggested.
+    // A denied list is not requested. For an asked one, only the typed name is looked up and no
+    // others are suggested.
     const mayList = this.#permits.decide({ kind: "list", serverName }, caller).kind;
     if (mayList === "deny") return { kind: "unknown", similar: [] };
-    const listed = this.#commandsOf(serverName, await this.#reads.lookUp(serverName, "prompts", caller.signal));
+    const listed = this.#commandsOf(
+      serverName,
+      await this.#reads.lookUp(serverName, "prompts", caller.signal),
+    );
     const commands = listed.filter((command) => this.#mayKnow(command, caller));
     const folded = commands.filter(({ name }) => name.toLowerCase() === typed.toLowerCase());
-    const command = commands.find(({ name }) => name === typed) ?? (folded.length === 1 ? folded[0] : undefined);
+    const command =
+      commands.find(({ name }) => name === typed) ?? (folded.length === 1 ? folded[0] : undefined);
     if (command !== undefined) return { kind: "found", command };
     const names = mayList === "allow" ? commands.map(({ name }) => name) : [];
-    const near = [...names.filter((name) => name.startsWith(typed)), ...nearestOf(typed, names, MAX_SIMILAR)];
-    return { kind: "unknown", similar: [...new Set(near.length === 0 ? names : near)].slice(0, MAX_SIMILAR) };
+    const near = [
+      ...names.filter((name) => name.startsWith(typed)),
+      ...nearestOf(typed, names, MAX_SIMILAR),
+    ];
+    return {
+      kind: "unknown",
+      similar: [...new Set(near.length === 0 ? names : near)].slice(0, MAX_SIMILAR),
+    };
   }
 
   serverOf(typed: string): string | undefined {
@@ -84,7 +101,9 @@ export class Commands {
   #commandsOf(serverName: string, prompts: readonly unknown[]): McpCommand[] {
     const slug = [...this.#servers].find(([, name]) => name === serverName)![0];
     const read = new Map(
-      prompts.flatMap((prompt) => (isRecord(prompt) && isName(prompt["name"]) ? [[prompt["name"], prompt]] : [])),
+      prompts.flatMap((prompt) =>
+        isRecord(prompt) && isName(prompt["name"]) ? [[prompt["name"], prompt]] : [],
+      ),
     );
     return [...slugTable(read.keys(), promptSlug)].map(([promptPart, promptName]) => {
       const { title, description, arguments: declared } = read.get(promptName)!;
@@ -101,7 +120,10 @@ export class Commands {
   }
 
   #mayKnow({ serverName, promptName }: McpCommand, caller: Caller): boolean {
-    return this.#permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, caller).kind !== "deny";
+    return (
+      this.#permits.decide({ kind: "invoke", serverName, promptName, arguments: undefined }, caller)
+        .kind !== "deny"
+    );
   }
 }
 

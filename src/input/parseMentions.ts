@@ -8,9 +8,13 @@ export interface Mention extends Range {
 /** A longer URI is not a mention. */
 export const MAX_URI_CHARS = 4_096;
 
-/* Characters before an `@` in e-mail addresses, paths and escapes. Scripts without spaces are exempt. */
+/*
+ * Characters before an `@` in e-mail addresses, paths and escapes. Scripts without spaces are
+ * exempt.
+ */
 const JOINED = /[\p{L}\p{M}\p{N}_+\-%/\\@&#$~]$/u;
-const WITHOUT_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]$/u;
+const WITHOUT_SPACES =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]$/u;
 const QUOTES: Readonly<Record<string, string>> = { '"': '"', "'": "'", "“": "”" };
 const CLOSERS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 const OPENERS = "([{";
@@ -21,13 +25,13 @@ const POSSESSIVE = /^['’]s$/;
 const TRAILING = ".,;:!?'*…’";
 
 /**
- * Finds the resources that a text mentions as `@server:uri`, in order. Pure; never throws; linear time.
- * The server must be known; the longest matching name wins. The URI ends at a space or is quoted: `@docs:"file:///two words.md"`,
- * `@"docs:file:///two words.md"`. Punctuation after it and unbalanced brackets are left out. Ignores code, e-mail addresses, and
- * an `@` after a slash or a backslash.
- * @example
- * parseMentions("compare @docs:file:///a.md, please", ["docs"]);
- * // → [{ serverName: "docs", uri: "file:///a.md", start: 8, end: 26 }]
+ * Finds the resources that a text mentions as `@server:uri`, in order. Pure; never throws; linear
+ * time. The server must be known; the longest matching name wins. The URI ends at a space or is
+ * quoted: `@docs:"file:///two words.md"`, `@"docs:file:///two words.md"`. Punctuation after it and
+ * unbalanced brackets are left out. Ignores code, e-mail addresses, and an `@` after a slash or a
+ * backslash.
+ * @example parseMentions("compare @docs:file:///a.md, please", ["docs"]); // → [{ serverName:
+ * "docs", uri: "file:///a.md", start: 8, end: 26 }]
  */
 export function parseMentions(text: string, serverNames: readonly string[]): Mention[] {
   const mentions: Mention[] = [];
@@ -60,7 +64,12 @@ function isJoined(text: string, at: number): boolean {
 type NameFinder = (from: number) => string | undefined;
 type QuoteFinder = (quote: string, from: number) => number;
 
-function mentionAt(text: string, at: number, nameAt: NameFinder, quoteFrom: QuoteFinder): Mention | undefined {
+function mentionAt(
+  text: string,
+  at: number,
+  nameAt: NameFinder,
+  quoteFrom: QuoteFinder,
+): Mention | undefined {
   const outer = QUOTES[text[at + 1] ?? ""];
   const nameStart = outer === undefined ? at + 1 : at + 2;
   const serverName = nameAt(nameStart);
@@ -71,12 +80,16 @@ function mentionAt(text: string, at: number, nameAt: NameFinder, quoteFrom: Quot
   const uriStart = inner === undefined ? start : start + 1;
   if (quote === undefined) {
     const end = uriEnd(text, uriStart);
-    return end > uriStart ? { serverName, uri: text.slice(uriStart, end), start: at, end } : undefined;
+    return end > uriStart
+      ? { serverName, uri: text.slice(uriStart, end), start: at, end }
+      : undefined;
   }
   const end = quoteFrom(quote, uriStart);
   if (end < 0 || end - uriStart > MAX_URI_CHARS) return undefined;
   const uri = text.slice(uriStart, end).trim();
-  return uri === "" || uri.includes("\n") ? undefined : { serverName, uri, start: at, end: end + 1 };
+  return uri === "" || uri.includes("\n")
+    ? undefined
+    : { serverName, uri, start: at, end: end + 1 };
 }
 
 /** The end of an unquoted URI; `start` when there is none. */
@@ -116,7 +129,10 @@ function nameFinder(text: string, serverNames: readonly string[]): NameFinder {
     list.push(name);
     byFirst.set(name[0]!, list);
   }
-  return (from) => byFirst.get(text[from] ?? "")?.find((name) => text[from + name.length] === ":" && text.startsWith(name, from));
+  return (from) =>
+    byFirst
+      .get(text[from] ?? "")
+      ?.find((name) => text[from + name.length] === ":" && text.startsWith(name, from));
 }
 
 /** Finds the next quote. Caches positions, so that many open quotes stay linear. */

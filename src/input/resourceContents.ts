@@ -33,20 +33,35 @@ const TEXT_TYPE = /^(?:text\/|application\/(?:.*\+)?(?:json|xml|yaml|javascript)
  * @param maxChars - The most that can be shown of one text.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
  */
-export function excerptOf(result: Readonly<Record<string, unknown>>, uri: string, maxChars: number): ResourceExcerpt {
-  const contents = (Array.isArray(result["contents"]) ? (result["contents"] as unknown[]) : []).filter(isRecord);
+export function excerptOf(
+  result: Readonly<Record<string, unknown>>,
+  uri: string,
+  maxChars: number,
+): ResourceExcerpt {
+  const contents = (
+    Array.isArray(result["contents"]) ? (result["contents"] as unknown[]) : []
+  ).filter(isRecord);
   const images: string[] = [];
   const parts = contents.slice(0, MAX_PARTS).map((content) => {
     const mimeType = typeof content["mimeType"] === "string" ? content["mimeType"] : undefined;
     const text = textOf(content, mimeType, images);
     const kept = text.length > 2 * maxChars ? halved(text, maxChars) : defang(text);
-    return { uri: typeof content["uri"] === "string" ? content["uri"] : uri, mimeType, text: kept, totalChars: text.length };
+    return {
+      uri: typeof content["uri"] === "string" ? content["uri"] : uri,
+      mimeType,
+      text: kept,
+      totalChars: text.length,
+    };
   });
   return { parts, images, leftOut: contents.length - parts.length };
 }
 
 /** The text of one content. An image goes to `images`, with a line of text in its place. */
-function textOf({ text, blob }: Record<string, unknown>, mimeType: string | undefined, images: string[]): string {
+function textOf(
+  { text, blob }: Record<string, unknown>,
+  mimeType: string | undefined,
+  images: string[],
+): string {
   if (typeof text === "string") return text;
   if (typeof blob !== "string") return "";
   if (mimeType !== undefined && TEXT_TYPE.test(mimeType)) {
@@ -55,7 +70,8 @@ function textOf({ text, blob }: Record<string, unknown>, mimeType: string | unde
   }
   const { image, text: line } = readBinary(blob, mimeType, "binary");
   if (image === undefined) return line;
-  if (blob.length > MAX_IMAGE_CHARS) return `[Image of about ${Math.ceil((blob.length * 3) / 4)} bytes, too large to be shown]`;
+  if (blob.length > MAX_IMAGE_CHARS)
+    return `[Image of about ${Math.ceil((blob.length * 3) / 4)} bytes, too large to be shown]`;
   if (images.length >= MAX_IMAGES) return "[One more image, not shown]";
   images.push(image.image_url.url);
   return "[Image, shown apart from this text]";
@@ -81,18 +97,32 @@ export function excerptChars({ parts }: ResourceExcerpt): number {
 }
 
 /**
- * Renders a resource as `<MCP_RESOURCE …>` blocks, one for each content. Server text cannot open or close a block. Pure.
+ * Renders a resource as `<MCP_RESOURCE …>` blocks, one for each content. Server text cannot open or
+ * close a block. Pure.
  * @param maxChars - Characters of all blocks, including tags, as long as the tags alone fit.
  */
-export function renderResource(serverName: string, uri: string, excerpt: ResourceExcerpt, maxChars: number): string {
+export function renderResource(
+  serverName: string,
+  uri: string,
+  excerpt: ResourceExcerpt,
+  maxChars: number,
+): string {
   if (excerpt.parts.length === 0) return block(serverName, uri, undefined, "(It is empty.)");
-  const tags = excerpt.parts.map((part) => block(serverName, part.uri, part.mimeType, "").length + 1);
+  const tags = excerpt.parts.map(
+    (part) => block(serverName, part.uri, part.mimeType, "").length + 1,
+  );
   // Tags take at most half of the room. The first content is always shown.
   let left = maxChars / 2;
   const shown = excerpt.parts.filter((_part, index) => (left -= tags[index]!) >= 0 || index === 0);
   const hidden = excerpt.leftOut + excerpt.parts.length - shown.length;
-  const more = hidden === 0 ? "" : `\n${block(serverName, uri, undefined, `[${hidden} more contents, not shown]`)}`;
-  const room = Math.max(0, maxChars - more.length - tags.slice(0, shown.length).reduce((sum, chars) => sum + chars, 0));
+  const more =
+    hidden === 0
+      ? ""
+      : `\n${block(serverName, uri, undefined, `[${hidden} more contents, not shown]`)}`;
+  const room = Math.max(
+    0,
+    maxChars - more.length - tags.slice(0, shown.length).reduce((sum, chars) => sum + chars, 0),
+  );
   const total = shown.reduce((sum, { text }) => sum + text.length, 0);
   const share =
     total > room
@@ -101,7 +131,9 @@ export function renderResource(serverName: string, uri: string, excerpt: Resourc
           room,
         )
       : room;
-  const blocks = shown.map((part) => block(serverName, part.uri, part.mimeType, cutMiddle(part.text, share, part.totalChars)));
+  const blocks = shown.map((part) =>
+    block(serverName, part.uri, part.mimeType, cutMiddle(part.text, share, part.totalChars)),
+  );
   return blocks.join("\n") + more;
 }
 
@@ -110,13 +142,21 @@ export function renderFailure(serverName: string, uri: string, why: string): str
   return block(serverName, uri, undefined, `<error>${oneLine(why, 1_000)}</error>`);
 }
 
-function block(serverName: string, uri: string, mimeType: string | undefined, body: string): string {
+function block(
+  serverName: string,
+  uri: string,
+  mimeType: string | undefined,
+  body: string,
+): string {
   const type = mimeType === undefined ? "" : ` mimeType="${attribute(mimeType, 100)}"`;
   return `<MCP_RESOURCE server="${attribute(serverName, 64)}" uri="${attribute(uri, MAX_URI_CHARS)}"${type}>\n${body}\n</MCP_RESOURCE>`;
 }
 
 /** Escapes untrusted text for an attribute. */
 function attribute(text: string, maxChars: number): string {
-  const escaped = oneLine(text, maxChars).replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const escaped = oneLine(text, maxChars)
+    .replaceAll('"', "&quot;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;");
   return cut(escaped, maxChars);
 }

@@ -21,14 +21,19 @@ export type ResourceToolName = (typeof RESOURCE_TOOL_NAMES)[number];
 const [LIST, READ] = RESOURCE_TOOL_NAMES;
 
 const SERVER = { type: "string", description: "Name of the MCP server" } as const;
-const DEFINITIONS: Readonly<Record<ResourceToolName, { readonly description: string; readonly schema: JsonSchema }>> = {
+const DEFINITIONS: Readonly<
+  Record<ResourceToolName, { readonly description: string; readonly schema: JsonSchema }>
+> = {
   [LIST]: {
     description:
       "Lists the resources (files, records, documents) that MCP servers have, and the templates of URIs they can be asked for. Read one with mcp_resources_read.",
     schema: {
       type: "object",
       properties: {
-        server: { ...SERVER, description: "Name of the MCP server. Default: all that have resources" },
+        server: {
+          ...SERVER,
+          description: "Name of the MCP server. Default: all that have resources",
+        },
         page: { type: "integer", minimum: 1, description: "Page of a long list. Default 1" },
       },
     },
@@ -38,7 +43,10 @@ const DEFINITIONS: Readonly<Record<ResourceToolName, { readonly description: str
       "Reads a resource of an MCP server by its URI: one from mcp_resources_list, from a result, or made from a template.",
     schema: {
       type: "object",
-      properties: { server: SERVER, uri: { type: "string", description: "The URI, without @ and server name" } },
+      properties: {
+        server: SERVER,
+        uri: { type: "string", description: "The URI, without @ and server name" },
+      },
       required: ["server", "uri"],
     },
   },
@@ -60,7 +68,9 @@ export function resourceOperation(name: string, args: unknown): Operation | unde
   if (!isRecord(args) || typeof args["server"] !== "string") return undefined;
   const serverName = args["server"];
   if (name === LIST) return { kind: "list", serverName };
-  return name === READ && typeof args["uri"] === "string" ? { kind: "read", serverName, uri: args["uri"] } : undefined;
+  return name === READ && typeof args["uri"] === "string"
+    ? { kind: "read", serverName, uri: args["uri"] }
+    : undefined;
 }
 
 export function resourceTool(name: ResourceToolName, run: RunTool): McpTool {
@@ -75,7 +85,11 @@ interface Answer {
   readonly images?: readonly string[];
 }
 
-type Run = (args: Readonly<Record<string, unknown>>, context: ResourceToolContext, caller: Caller) => Promise<Answer>;
+type Run = (
+  args: Readonly<Record<string, unknown>>,
+  context: ResourceToolContext,
+  caller: Caller,
+) => Promise<Answer>;
 
 /** Runs a call. Failures become an error answer; aborts and graph interrupts are thrown. */
 export async function runResourceTool(
@@ -91,18 +105,43 @@ export async function runResourceTool(
     answer = await (name === LIST ? listResources : readResource)(args, context, caller);
   } catch (error) {
     if (isGraphBubbleUp(error) || caller.signal?.aborted === true) throw error;
-    const text = failureText(error, name === LIST ? "this list" : "this resource", HAS_NO_RESOURCES);
-    answer = { serverName: typeof args["server"] === "string" ? args["server"] : "", text, isError: true };
+    const text = failureText(
+      error,
+      name === LIST ? "this list" : "this resource",
+      HAS_NO_RESOURCES,
+    );
+    answer = {
+      serverName: typeof args["server"] === "string" ? args["server"] : "",
+      text,
+      isError: true,
+    };
   }
   const { serverName, text, isError = false, images = [] } = answer;
-  const artifact: McpArtifact = { serverName, toolName: name, durationMs: performance.now() - startedAt, isError, blocks: [] };
+  const artifact: McpArtifact = {
+    serverName,
+    toolName: name,
+    durationMs: performance.now() - startedAt,
+    isError,
+    blocks: [],
+  };
   const pictures = images.map((url) => ({ type: "image_url" as const, image_url: { url } }));
-  const content: MessageContent = pictures.length === 0 ? text : [{ type: "text", text }, ...pictures];
+  const content: MessageContent =
+    pictures.length === 0 ? text : [{ type: "text", text }, ...pictures];
   const status = isError ? "error" : "success";
-  return new ToolMessage({ content, name, tool_call_id: caller.toolCallId ?? "", artifact, status });
+  return new ToolMessage({
+    content,
+    name,
+    tool_call_id: caller.toolCallId ?? "",
+    artifact,
+    status,
+  });
 }
 
-const readResource: Run = async ({ server, uri }, { reads, view, maxResourceChars, maxArtifactChars }, caller) => {
+const readResource: Run = async (
+  { server, uri },
+  { reads, view, maxResourceChars, maxArtifactChars },
+  caller,
+) => {
   if (typeof server !== "string" || typeof uri !== "string" || uri === "") {
     return {
       serverName: "",
@@ -120,20 +159,27 @@ const readResource: Run = async ({ server, uri }, { reads, view, maxResourceChar
 };
 
 const listResources: Run = async ({ server, page }, { reads, view }, caller) => {
-  if (typeof server === "string" && !view.serverNames.includes(server)) return unknownServer(server, view);
+  if (typeof server === "string" && !view.serverNames.includes(server))
+    return unknownServer(server, view);
   const serverNames = typeof server === "string" ? [server] : withResources(view);
-  const lists = await Promise.all(serverNames.map((serverName) => linesOf(serverName, reads, caller)));
+  const lists = await Promise.all(
+    serverNames.map((serverName) => linesOf(serverName, reads, caller)),
+  );
   return {
     serverName: typeof server === "string" ? server : "",
     text: pageOf(lists.flat(), typeof page === "number" ? page : 1),
   };
 };
 
-/** One line for each resource and template of a server, or one line that says why there are none. */
+/**
+ * One line for each resource and template of a server, or one line that says why there are none.
+ */
 async function linesOf(serverName: string, reads: ServerReads, caller: Caller): Promise<string[]> {
   const name = oneLine(serverName, 64);
   try {
-    const [resources, templates] = await Promise.all(LISTS.map((key) => reads.list(serverName, key, caller)));
+    const [resources, templates] = await Promise.all(
+      LISTS.map((key) => reads.list(serverName, key, caller)),
+    );
     const lines = [
       ...resources!.filter(isShown).map((resource) => `- ${describeLink(resource, serverName)}`),
       ...templates!
@@ -170,15 +216,25 @@ function pageOf(lines: readonly string[], page: number): string {
   const wanted = Math.min(Math.max(1, Math.floor(page)), pages.length);
   const rest = pages.slice(wanted).reduce((sum, next) => sum + next.length, 0);
   const more = rest === 0 ? [] : [`… and ${rest} more: ask for page ${wanted + 1}.`];
-  return ["Resources as @server:uri (names and descriptions are the servers' own):", ...pages[wanted - 1]!, ...more].join("\n");
+  return [
+    "Resources as @server:uri (names and descriptions are the servers' own):",
+    ...pages[wanted - 1]!,
+    ...more,
+  ].join("\n");
 }
 
 function withResources(view: View): string[] {
-  return view.servers().flatMap(({ serverName, hasResources }) => (hasResources ? [serverName] : []));
+  return view
+    .servers()
+    .flatMap(({ serverName, hasResources }) => (hasResources ? [serverName] : []));
 }
 
 function unknownServer(serverName: string, view: View): Answer {
   const names = withResources(view).map((name) => oneLine(name, 64));
   const hint = names.length === 0 ? "" : ` Servers with resources: ${names.join(", ")}.`;
-  return { serverName, text: `There is no server "${oneLine(serverName, 64)}".${hint}`, isError: true };
+  return {
+    serverName,
+    text: `There is no server "${oneLine(serverName, 64)}".${hint}`,
+    isError: true,
+  };
 }

@@ -7,7 +7,10 @@ const HASH_CHARS = 8;
  * When slugs collide, a name that equals its slug keeps it; all others get a short hash.
  * @param slugOf - Makes a name typeable. A name that it leaves unchanged is typed as it is.
  */
-export function slugTable(names: Iterable<string>, slugOf: (name: string) => string): Map<string, string> {
+export function slugTable(
+  names: Iterable<string>,
+  slugOf: (name: string) => string,
+): Map<string, string> {
   const byPlain = new Map<string, string[]>();
   for (const name of new Set(names)) {
     const plain = slugOf(name);
@@ -18,7 +21,8 @@ export function slugTable(names: Iterable<string>, slugOf: (name: string) => str
   const table = new Map<string, string>();
   for (const [plain, namesakes] of byPlain) {
     const holder = namesakes.length === 1 ? namesakes[0] : namesakes.find((name) => name === plain);
-    for (const name of namesakes) table.set(name === holder ? plain : `${plain}_${digest(name, HASH_CHARS)}`, name);
+    for (const name of namesakes)
+      table.set(name === holder ? plain : `${plain}_${digest(name, HASH_CHARS)}`, name);
   }
   return table;
 }

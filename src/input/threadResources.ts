@@ -26,13 +26,19 @@ const IS_DENIED = "The policy does not allow this resource.";
 
 /** Characters of all images of a thread together: about 15 MB. */
 const MAX_IMAGE_CHARS_OF_ALL = 20_000_000;
-const LEFT_OUT = "It is not shown any more: other resources need the room. Mention it again if it is needed.";
+const LEFT_OUT =
+  "It is not shown any more: other resources need the room. Mention it again if it is needed.";
 
 /**
- * The resources of a thread after a turn: known ones keep their place, new ones follow. Pure.
- * Drops resources that no message mentions. Over the limits, those mentioned first go first, but none of this turn's.
+ * The resources of a thread after a turn: known ones keep their place, new ones follow. Pure. Drops
+ * resources that no message mentions. Over the limits, those mentioned first go first, but none of
+ * this turn's.
  */
-export function afterTurn(before: readonly ThreadResource[], turn: ResourceTurn, limits: ResourceLimits): ThreadResource[] {
+export function afterTurn(
+  before: readonly ThreadResource[],
+  turn: ResourceTurn,
+  limits: ResourceLimits,
+): ThreadResource[] {
   const { messageId, mentioned, messageIds } = turn;
   const isMentioned = new Set(mentioned.map(keyOf));
   const readings = new Map(turn.readings.map((reading) => [keyOf(reading), reading]));
@@ -62,8 +68,19 @@ export function cachedView(resources: readonly ThreadResource[]): CachedMcpResou
 }
 
 /** The resource with a reason in place of its contents. */
-function withoutContents({ serverName, uri, messageIds }: ThreadResource, why: string): ThreadResource {
-  return { serverName, uri, messageIds, block: renderFailure(serverName, uri, why), images: [], isError: true, mark: "" };
+function withoutContents(
+  { serverName, uri, messageIds }: ThreadResource,
+  why: string,
+): ThreadResource {
+  return {
+    serverName,
+    uri,
+    messageIds,
+    block: renderFailure(serverName, uri, why),
+    images: [],
+    isError: true,
+    mark: "",
+  };
 }
 
 /** Key of a resource. Equal URIs of two servers have two keys. */
@@ -72,7 +89,10 @@ export function keyOf({ serverName, uri }: ResourceRef): string {
 }
 
 /** Characters for each resource read in one turn. */
-function readingShare(readings: readonly Reading[], { maxResourceChars, maxTurnResourceChars }: ResourceLimits): number {
+function readingShare(
+  readings: readonly Reading[],
+  { maxResourceChars, maxTurnResourceChars }: ResourceLimits,
+): number {
   const lengths = readings.map((reading) =>
     reading.kind === "read" ? Math.min(excerptChars(reading.excerpt), maxResourceChars) : 0,
   );
@@ -80,7 +100,11 @@ function readingShare(readings: readonly Reading[], { maxResourceChars, maxTurnR
   return total > maxTurnResourceChars ? fairShare(lengths, maxTurnResourceChars) : maxResourceChars;
 }
 
-function readAs(reading: Reading, old: ThreadResource | undefined, maxChars: number): ThreadResource {
+function readAs(
+  reading: Reading,
+  old: ThreadResource | undefined,
+  maxChars: number,
+): ThreadResource {
   const { serverName, uri, mark } = reading;
   const base = { serverName, uri, messageIds: old?.messageIds ?? [], mark };
   if (reading.kind === "read") {
@@ -95,7 +119,12 @@ function readAs(reading: Reading, old: ThreadResource | undefined, maxChars: num
     };
   }
   if (old === undefined || old.isError)
-    return { ...base, block: renderFailure(serverName, uri, reading.why), images: [], isError: true };
+    return {
+      ...base,
+      block: renderFailure(serverName, uri, reading.why),
+      images: [],
+      isError: true,
+    };
   // Keeps the earlier contents. They are read again after the next change or mention.
   const why = `It may have changed, and could not be read again. ${reading.why} What follows was read before.`;
   return { ...old, failure: renderFailure(serverName, uri, why), mark };
@@ -109,7 +138,9 @@ function withinLimits(
   { maxCachedResources, maxTurnResourceChars }: ResourceLimits,
 ): ThreadResource[] {
   let over = resources.length - maxCachedResources;
-  const kept = resources.filter((resource) => over <= 0 || isMentioned.has(keyOf(resource)) || (over -= 1) < 0);
+  const kept = resources.filter(
+    (resource) => over <= 0 || isMentioned.has(keyOf(resource)) || (over -= 1) < 0,
+  );
   const byAge = [
     ...kept.filter((resource) => !isMentioned.has(keyOf(resource))),
     ...kept.filter((resource) => isMentioned.has(keyOf(resource)) && !isRead(keyOf(resource))),
@@ -122,7 +153,11 @@ function withinLimits(
     leaving.add(resource);
     chars -= charsOf(resource);
   }
-  return withinImages(kept.map((resource) => (leaving.has(resource) ? withoutContents(resource, LEFT_OUT) : resource)));
+  return withinImages(
+    kept.map((resource) =>
+      leaving.has(resource) ? withoutContents(resource, LEFT_OUT) : resource,
+    ),
+  );
 }
 
 /** Keeps the size of all images within the limit, newest first. */
@@ -133,7 +168,11 @@ function withinImages(resources: readonly ThreadResource[]): ThreadResource[] {
     .map((resource) => {
       left -= resource.images.reduce((sum, image) => sum + image.length, 0);
       if (left >= 0 || resource.images.length === 0) return resource;
-      const failure = renderFailure(resource.serverName, resource.uri, "Its images are not shown: there are too many.");
+      const failure = renderFailure(
+        resource.serverName,
+        resource.uri,
+        "Its images are not shown: there are too many.",
+      );
       return { ...resource, images: [], failure };
     })
     .reverse();
@@ -143,7 +182,10 @@ function charsOf({ block, failure = "" }: ThreadResource): number {
   return block.length + failure.length;
 }
 
-/** Resources as this run may see them: a denied one, or one of a disabled server, shows only the reason. */
+/**
+ * Resources as this run may see them: a denied one, or one of a disabled server, shows only the
+ * reason.
+ */
 export function shownResources(
   resources: readonly ThreadResource[],
   { serverNames, disabledNames }: Pick<View, "serverNames" | "disabledNames">,
@@ -153,6 +195,8 @@ export function shownResources(
     const { serverName } = resource;
     if (disabledNames.includes(serverName)) return [withoutContents(resource, IS_DISABLED)];
     if (!serverNames.includes(serverName)) return [];
-    return [isDenied(resource) && !resource.isError ? withoutContents(resource, IS_DENIED) : resource];
+    return [
+      isDenied(resource) && !resource.isError ? withoutContents(resource, IS_DENIED) : resource,
+    ];
   });
 }

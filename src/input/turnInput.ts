@@ -11,8 +11,20 @@ import type { ConnectionPool } from "../connect/pool.js";
 import type { View } from "../disclose/view.js";
 import { messageOf } from "../errors.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
-import type { McpAsked, McpDecisions, McpStateUpdate, McpThreadState, McpTyped, ThreadResource } from "../state.js";
-import { describeServers, parseChatCommand, type ChatCommand, type ChatCommands } from "./chatCommands.js";
+import type {
+  McpAsked,
+  McpDecisions,
+  McpStateUpdate,
+  McpThreadState,
+  McpTyped,
+  ThreadResource,
+} from "../state.js";
+import {
+  describeServers,
+  parseChatCommand,
+  type ChatCommand,
+  type ChatCommands,
+} from "./chatCommands.js";
 import type { Commands } from "./commands.js";
 import { HAS_NO_PROMPTS, readCommand, type Invocation } from "./commandText.js";
 import { failureText } from "../call/failureText.js";
@@ -38,7 +50,9 @@ interface TurnInputParts {
   readonly pool: ConnectionPool;
 }
 
-type HubOfInput = Omit<TurnInputParts, "servers"> & { readonly settings: Pick<TurnInputParts, "servers"> };
+type HubOfInput = Omit<TurnInputParts, "servers"> & {
+  readonly settings: Pick<TurnInputParts, "servers">;
+};
 
 export interface TurnStart {
   readonly state: McpThreadState;
@@ -59,26 +73,33 @@ export interface TurnOutcome {
 }
 
 /** The state update of an outcome, with its messages when there are any. */
-export function writtenBy({ update, messages }: TurnOutcome): McpStateUpdate & { messages?: BaseMessage[] } {
+export function writtenBy({
+  update,
+  messages,
+}: TurnOutcome): McpStateUpdate & { messages?: BaseMessage[] } {
   return { ...update, ...(messages.length === 0 ? {} : { messages: [...messages] }) };
 }
 
 type Plan = Omit<McpTyped, "asked">;
 
 /**
- * Handles what a person types at the start of a turn: `/mcp`, prompts as commands, mentions of resources.
- * The plan is stored before anybody is asked, so that an answer applies to what was asked, even in another process.
+ * Handles what a person types at the start of a turn: `/mcp`, prompts as commands, mentions of
+ * resources. The plan is stored before anybody is asked, so that an answer applies to what was
+ * asked, even in another process.
  */
 export class TurnInput {
   readonly #parts: TurnInputParts & { readonly settings: InputSettings };
 
-  constructor({ reads, permits, commands, pool, settings: { servers } }: HubOfInput, settings: InputSettings) {
+  constructor(
+    { reads, permits, commands, pool, settings: { servers } }: HubOfInput,
+    settings: InputSettings,
+  ) {
     this.#parts = { reads, permits, commands, pool, servers, settings };
   }
 
   /**
-   * Handles the person's newest message, and reads changed resources of the thread again. When a person must be asked, sends
-   * nothing and waits for {@link answered}.
+   * Handles the person's newest message, and reads changed resources of the thread again. When a
+   * person must be asked, sends nothing and waits for {@link answered}.
    * @throws only the abort reason.
    */
   async take(start: TurnStart): Promise<TurnOutcome> {
@@ -90,11 +111,15 @@ export class TurnInput {
       const chat = parseChatCommand(textsOf(typed)[0] ?? "", named, settings.chatCommands);
       if (chat !== undefined) return this.#chat(chat, typed, start);
     }
-    const invocation = typed === undefined || !settings.commands ? undefined : await readCommand(typed, commands, view, caller);
+    const invocation =
+      typed === undefined || !settings.commands
+        ? undefined
+        : await readCommand(typed, commands, view, caller);
     if (typeof invocation === "string") return cleared(state, answered(typed, invocation));
     const plan = this.#plan(typed, invocation, start);
     const asked = this.#asked(plan, start);
-    if (Object.keys(asked).length === 0) return cleared(state, await this.#carryOut(plan, {}, start));
+    if (Object.keys(asked).length === 0)
+      return cleared(state, await this.#carryOut(plan, {}, start));
     return { update: { _mcpTyped: { ...plan, asked } }, messages: [], isAnswered: false };
   }
 
@@ -115,7 +140,11 @@ export class TurnInput {
     return cleared(state, await this.#carryOut(plan, decisions, start));
   }
 
-  async #chat(command: ChatCommand, typed: HumanMessage, { state, view }: TurnStart): Promise<TurnOutcome> {
+  async #chat(
+    command: ChatCommand,
+    typed: HumanMessage,
+    { state, view }: TurnStart,
+  ): Promise<TurnOutcome> {
     const { settings, pool } = this.#parts;
     switch (command.kind) {
       case "problem":
@@ -136,13 +165,20 @@ export class TurnInput {
           await pool.connection(command.serverName).reconnect();
           return answered(typed, `Server ${name} is connected.`);
         } catch (error) {
-          return answered(typed, `Server ${name} could not be connected: ${oneLine(messageOf(error), 500)}`);
+          return answered(
+            typed,
+            `Server ${name} could not be connected: ${oneLine(messageOf(error), 500)}`,
+          );
         }
       }
     }
   }
 
-  #plan(typed: HumanMessage | undefined, invocation: Invocation | undefined, start: TurnStart): Plan {
+  #plan(
+    typed: HumanMessage | undefined,
+    invocation: Invocation | undefined,
+    start: TurnStart,
+  ): Plan {
     const { maxCachedResources } = this.#parts.settings;
     const named = typed === undefined ? [] : this.#mentioned(typed, start.view);
     const mentioned = named.slice(0, maxCachedResources);
@@ -168,15 +204,22 @@ export class TurnInput {
   }
 
   /** Resources to read: changed ones and new mentions. */
-  #toRead(messageId: string | undefined, mentioned: readonly ResourceRef[], { state, messages, view }: TurnStart): ResourceRef[] {
+  #toRead(
+    messageId: string | undefined,
+    mentioned: readonly ResourceRef[],
+    { state, messages, view }: TurnStart,
+  ): ResourceRef[] {
     const { reads } = this.#parts;
-    const known = new Map((state._mcpResources?.read ?? []).map((resource) => [keyOf(resource), resource]));
+    const known = new Map(
+      (state._mcpResources?.read ?? []).map((resource) => [keyOf(resource), resource]),
+    );
     const freshness = ({ serverName, uri, mark }: ThreadResource) =>
       mark === "" ? "unknown" : reads.freshness({ serverName, uri }, mark);
     const isNew = (resource: ResourceRef): boolean => {
       const before = known.get(keyOf(resource));
       if (before === undefined) return true;
-      // Handles each message once. A new mention is read again unless the resource is known to be unchanged.
+      // Handles each message once. A new mention is read again unless the resource is known to be
+      // unchanged.
       if (messageId !== undefined && before.messageIds.includes(messageId)) return false;
       return before.isError || before.failure !== undefined || freshness(before) !== "unchanged";
     };
@@ -188,7 +231,10 @@ export class TurnInput {
     return distinct([...[...known.values()].filter(isChanged), ...mentioned.filter(isNew)]);
   }
 
-  /** Operations of a plan that a person must approve, by permission. Leaves out denied ones and disabled servers. */
+  /**
+   * Operations of a plan that a person must approve, by permission. Leaves out denied ones and
+   * disabled servers.
+   */
   #asked(plan: Plan, { caller, view }: TurnStart): McpAsked {
     const { permits } = this.#parts;
     const asked: McpAsked = {};
@@ -204,11 +250,18 @@ export class TurnInput {
   /** Gets the prompt and reads the resources of a plan. The policy decides about each again. */
   async #carryOut(plan: Plan, decisions: McpDecisions, start: TurnStart): Promise<TurnOutcome> {
     const { messageId, invocation } = plan;
-    const typed = start.messages.find(({ id }) => id !== undefined && id === messageId) as HumanMessage | undefined;
+    const typed = start.messages.find(({ id }) => id !== undefined && id === messageId) as
+      HumanMessage | undefined;
     const prompt =
-      invocation === undefined || typed === undefined ? [] : await this.#getPrompt(invocation, typed, decisions, start);
+      invocation === undefined || typed === undefined
+        ? []
+        : await this.#getPrompt(invocation, typed, decisions, start);
     if (typeof prompt === "string") return answered(typed, prompt);
-    return { update: await this.#read(plan, decisions, start), messages: prompt, isAnswered: false };
+    return {
+      update: await this.#read(plan, decisions, start),
+      messages: prompt,
+      isAnswered: false,
+    };
   }
 
   /** The messages of a prompt, or text for the person when it fails. */
@@ -221,11 +274,22 @@ export class TurnInput {
     const { reads, servers } = this.#parts;
     const { serverName, promptName, name, arguments: args } = invocation;
     const decided = decisions[permissionOf(invokeOf(invocation))];
-    if (decided !== undefined && decided.type !== "approve") return `The command /${name} was not run. ${refusalOf(decided)}`;
+    if (decided !== undefined && decided.type !== "approve")
+      return `The command /${name} was not run. ${refusalOf(decided)}`;
     try {
-      const result = await reads.getPrompt(serverName, promptName, args, { ...caller, ...approvalOf(decided) });
-      const messages = toPromptMessages(result, invocation, typed, servers.get(serverName)!.maxResultChars);
-      return messages.length > 0 ? messages : `The command /${name} brought nothing: the prompt is empty.`;
+      const result = await reads.getPrompt(serverName, promptName, args, {
+        ...caller,
+        ...approvalOf(decided),
+      });
+      const messages = toPromptMessages(
+        result,
+        invocation,
+        typed,
+        servers.get(serverName)!.maxResultChars,
+      );
+      return messages.length > 0
+        ? messages
+        : `The command /${name} brought nothing: the prompt is empty.`;
     } catch (error) {
       caller.signal?.throwIfAborted();
       return `The command /${name} failed. ${failureText(error, "the prompt", HAS_NO_PROMPTS)}`;
@@ -249,7 +313,8 @@ export class TurnInput {
       if (!isOff && (decided === undefined || decided.type === "approve")) return true;
       // Contents read before stay hidden while their server is disabled, and come back with it.
       if (!isOff) refuse(resource, refusalOf(decided!));
-      else if (!before.some((known) => keyOf(known) === keyOf(resource))) refuse(resource, NOT_READ_WHILE_DISABLED);
+      else if (!before.some((known) => keyOf(known) === keyOf(resource)))
+        refuse(resource, NOT_READ_WHILE_DISABLED);
       return false;
     });
     const { maxCachedResources: most } = settings;
@@ -262,7 +327,11 @@ export class TurnInput {
       ...approvalOf(decisions[permissionOf(readOf(resource))]),
     });
     const readings = [...(await readMentions(reads, free, callerOf, settings)), ...refused];
-    const after = afterTurn(before, { messageId, mentioned, readings, messageIds: idsOf(messages) }, settings);
+    const after = afterTurn(
+      before,
+      { messageId, mentioned, readings, messageIds: idsOf(messages) },
+      settings,
+    );
     if (isDeepStrictEqual(after, before)) return {};
     return { _mcpResources: { v: 1, read: after }, cachedMcpResources: cachedView(after) };
   }
@@ -300,7 +369,11 @@ function refusalOf({ type, message }: McpDecisions[string]): string {
 }
 
 function distinct(resources: readonly ResourceRef[]): ResourceRef[] {
-  return [...new Map(resources.map(({ serverName, uri }) => [keyOf({ serverName, uri }), { serverName, uri }])).values()];
+  return [
+    ...new Map(
+      resources.map(({ serverName, uri }) => [keyOf({ serverName, uri }), { serverName, uri }]),
+    ).values(),
+  ];
 }
 
 function idsOf(messages: readonly BaseMessage[]): ReadonlySet<string> {

@@ -1,4 +1,9 @@
-import { AIMessage, HumanMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+import {
+  AIMessage,
+  HumanMessage,
+  type BaseMessage,
+  type MessageContent,
+} from "@langchain/core/messages";
 
 /** Key in `additional_kwargs` for the command that a message replaced. */
 export const COMMAND_ORIGIN = "mcpCommand";
@@ -20,7 +25,10 @@ export function commandOriginOf(message: BaseMessage): McpCommandOrigin | undefi
   return message.additional_kwargs[COMMAND_ORIGIN] as McpCommandOrigin | undefined;
 }
 
-/** The person's newest message, when it is unanswered. Messages made by a summary or a prompt do not count as typed. */
+/**
+ * The person's newest message, when it is unanswered. Messages made by a summary or a prompt do not
+ * count as typed.
+ */
 export function newestTyped(messages: readonly BaseMessage[]): HumanMessage | undefined {
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]!;
@@ -35,7 +43,9 @@ export function newestTyped(messages: readonly BaseMessage[]): HumanMessage | un
 /** The text blocks of a message. Kept apart, so that words of two blocks do not join. */
 export function textsOf({ content }: BaseMessage): string[] {
   if (typeof content === "string") return [content];
-  return content.flatMap((block) => (block.type === "text" && "text" in block ? [String(block["text"])] : []));
+  return content.flatMap((block) =>
+    block.type === "text" && "text" in block ? [String(block["text"])] : [],
+  );
 }
 
 /** All content but the first text block: a command is typed in that block alone. */
@@ -53,10 +63,17 @@ export function answerTo(typed: HumanMessage | undefined, text: string): AIMessa
 }
 
 export function isAnswerTo(message: BaseMessage | undefined): message is AIMessage {
-  return message !== undefined && AIMessage.isInstance(message) && kwargsOf(message)[ANSWER] !== undefined;
+  return (
+    message !== undefined &&
+    AIMessage.isInstance(message) &&
+    kwargsOf(message)[ANSWER] !== undefined
+  );
 }
 
-/** Leaves out answers in the model's place and the input they answer. Returns the same array when there are none. */
+/**
+ * Leaves out answers in the model's place and the input they answer. Returns the same array when
+ * there are none.
+ */
 export function withoutAnswered(messages: readonly BaseMessage[]): readonly BaseMessage[] {
   const hidden = new Set<BaseMessage>();
   for (const message of messages) {
@@ -69,7 +86,10 @@ export function withoutAnswered(messages: readonly BaseMessage[]): readonly Base
   return hidden.size === 0 ? messages : messages.filter((message) => !hidden.has(message));
 }
 
-/** LangChain's middleware keeps its own data there, though the field is deprecated for provider data. */
+/**
+ * LangChain's middleware keeps its own data there, though the field is deprecated for provider
+ * data.
+ */
 function kwargsOf(message: BaseMessage): Readonly<Record<string, unknown>> {
   return message.additional_kwargs;
 }

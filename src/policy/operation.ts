@@ -24,7 +24,12 @@ export type Operation =
   | { readonly kind: "list"; readonly serverName: string };
 
 /** Kinds of operations, the second part of a permission. */
-export const OPERATION_KINDS = ["call", "invoke", "read", "list"] as const satisfies Operation["kind"][];
+export const OPERATION_KINDS = [
+  "call",
+  "invoke",
+  "read",
+  "list",
+] as const satisfies Operation["kind"][];
 
 /** Tool, prompt or URI of an operation; `""` for a list. */
 export function targetOf(operation: Operation): string {

@@ -26,21 +26,32 @@ interface Override {
   readonly matches: (toolName: string) => boolean;
 }
 
-const nothing = (toolClass: ToolClass): Overriding => ({ class: toolClass, tier: undefined, scopes: [] });
+const nothing = (toolClass: ToolClass): Overriding => ({
+  class: toolClass,
+  tier: undefined,
+  scopes: [],
+});
 const NOTHING: Readonly<Record<ToolClass, Overriding>> = {
   read: nothing("read"),
   write: nothing("write"),
   destructive: nothing("destructive"),
 };
 
-/** Overrides of one server. An exact name beats globs; of several globs the harshest tier and class win, and all scopes count. */
+/**
+ * Overrides of one server. An exact name beats globs; of several globs the harshest tier and class
+ * win, and all scopes count.
+ */
 export class Overrides {
   readonly #exact = new Map<string, Override>();
   readonly #globs: Override[] = [];
 
   constructor(overrides: Readonly<Record<string, ToolOverride>>) {
     for (const [glob, value] of Object.entries(overrides)) {
-      const { tier, class: toolClass, scopes = [] } = typeof value === "string" ? { tier: value } : value;
+      const {
+        tier,
+        class: toolClass,
+        scopes = [],
+      } = typeof value === "string" ? { tier: value } : value;
       const override = { glob, tier, class: toolClass, scopes, matches: matchGlob(glob) };
       this.#exact.set(glob, override);
       this.#globs.push(override);
@@ -53,7 +64,9 @@ export class Overrides {
 
   /** True when an override gives a class, or a tier that needs none. */
   get tellsClasses(): boolean {
-    return this.#globs.some(({ class: toolClass, tier }) => toolClass !== undefined || tier !== undefined);
+    return this.#globs.some(
+      ({ class: toolClass, tier }) => toolClass !== undefined || tier !== undefined,
+    );
   }
 
   /** Overrides of a tool that has this class without them. */
@@ -62,7 +75,8 @@ export class Overrides {
     const exact = this.#exact.get(toolName);
     const matching = this.#globs.filter(({ matches }) => matches(toolName));
     if (matching.length === 0 && exact === undefined) return NOTHING[ownClass];
-    const classRank = ({ class: given }: Override): number => (given === undefined ? -1 : CLASSES.indexOf(given));
+    const classRank = ({ class: given }: Override): number =>
+      given === undefined ? -1 : CLASSES.indexOf(given);
     const toolClass = exact?.class ?? harshest(matching, classRank)?.class ?? ownClass;
     const effect = ({ tier }: Override): number => {
       if (tier === undefined) return -1;
@@ -83,8 +97,12 @@ export function isDecision(name: PolicyTier | DecisionKind): name is DecisionKin
 }
 
 /** The override with the highest rank; `undefined` when all rank below 0. */
-function harshest(overrides: readonly Override[], rank: (override: Override) => number): Override | undefined {
+function harshest(
+  overrides: readonly Override[],
+  rank: (override: Override) => number,
+): Override | undefined {
   let best: Override | undefined;
-  for (const override of overrides) if (rank(override) > (best === undefined ? -1 : rank(best))) best = override;
+  for (const override of overrides)
+    if (rank(override) > (best === undefined ? -1 : rank(best))) best = override;
   return best;
 }

@@ -18,7 +18,10 @@ const SHAPES =
   'mcp:call:<server>:<tool>, mcp:invoke:<server>:<prompt>, mcp:read:<server>:<uri> or mcp:list:<server>, with * for "any"';
 const GLOB_CHARS = /[*?[\]{}()!+@|\\]/;
 
-/** Parses a permission of the list `option`; a server's name writes colons `\:`. @throws {McpConfigError} for a malformed one. */
+/**
+ * Parses a permission of the list `option`; a server's name writes colons `\:`.
+ * @throws {McpConfigError} for a malformed one.
+ */
 export function parsePermission(text: string, option: string): PermissionPattern {
   const [scheme = "", kind = "", server = "", ...rest] = text.split(/(?<!\\):/);
   const fail = (what: string): never => {
@@ -32,7 +35,8 @@ export function parsePermission(text: string, option: string): PermissionPattern
   }
   if (server === "") fail("the server is missing");
   const target = rest.join(":");
-  if (target === "" && (kinds.length > 1 || kinds[0] !== "list")) fail("the part behind the server is missing");
+  if (target === "" && (kinds.length > 1 || kinds[0] !== "list"))
+    fail("the part behind the server is missing");
   const isAnyTarget = target === "" || /^\*+$/.test(target);
   return {
     text,

@@ -39,7 +39,10 @@ export interface PolicyTool {
 }
 
 /** The more restrictive of two decisions, the first of equal ones. */
-export function moreRestrictive<Value extends { readonly kind: DecisionKind }>(first: Value, second: Value): Value {
+export function moreRestrictive<Value extends { readonly kind: DecisionKind }>(
+  first: Value,
+  second: Value,
+): Value {
   return DECISIONS.indexOf(second.kind) > DECISIONS.indexOf(first.kind) ? second : first;
 }
 
@@ -56,7 +59,10 @@ interface PolicyServer {
   readonly overrides: Overrides;
 }
 
-/** Decides who may do what by rules, tiers, overrides, scopes, workspaces and a function. Immutable: new rules, new policy. */
+/**
+ * Decides who may do what by rules, tiers, overrides, scopes, workspaces and a function. Immutable:
+ * new rules, new policy.
+ */
 export class Policy {
   static #count = 0;
   readonly version = (Policy.#count += 1);
@@ -72,7 +78,8 @@ export class Policy {
 
   /** @param options - The rules in force. @throws {McpConfigError} for a malformed permission. */
   constructor(settings: HubSettings, options: PolicyOptions | undefined) {
-    const { decide, audit, ...lists }: PolicyRules = typeof options === "function" ? { decide: options } : (options ?? {});
+    const { decide, audit, ...lists }: PolicyRules =
+      typeof options === "function" ? { decide: options } : (options ?? {});
     this.#rules = new Rules(lists);
     this.#decide = decide;
     this.audit = audit ?? "digest";
@@ -84,12 +91,26 @@ export class Policy {
     );
     const servers = [...this.#servers.values()];
     this.#requirements = new Requirements(
-      servers.flatMap(({ settings: { policy } }) => (policy.workspaces === undefined ? [] : [policy.workspaces])),
-      servers.flatMap(({ settings: { policy }, overrides }) => [policy.scopes, ...overrides.scopeLists()]).filter(isNotEmpty),
+      servers.flatMap(({ settings: { policy } }) =>
+        policy.workspaces === undefined ? [] : [policy.workspaces],
+      ),
+      servers
+        .flatMap(({ settings: { policy }, overrides }) => [
+          policy.scopes,
+          ...overrides.scopeLists(),
+        ])
+        .filter(isNotEmpty),
     );
     this.isOpen =
-      decide === undefined && this.#rules.allowsAll && servers.every(({ settings: { policy } }) => isOpenServer(policy));
-    this.key = digest(JSON.stringify([lists, servers.map(({ settings: { serverName, policy } }) => [serverName, policy])]));
+      decide === undefined &&
+      this.#rules.allowsAll &&
+      servers.every(({ settings: { policy } }) => isOpenServer(policy));
+    this.key = digest(
+      JSON.stringify([
+        lists,
+        servers.map(({ settings: { serverName, policy } }) => [serverName, policy]),
+      ]),
+    );
   }
 
   get hasFunction(): boolean {
@@ -105,7 +126,12 @@ export class Policy {
     const own = this.#overriding(operation);
     const fixed = this.#fixed(operation, own, this.audienceOf(context));
     if (fixed.kind === "deny" || this.#decide === undefined) {
-      return { kind: fixed.kind, ...fixed.explain(), class: own.class, isHidden: fixed.kind === "deny" };
+      return {
+        kind: fixed.kind,
+        ...fixed.explain(),
+        class: own.class,
+        isHidden: fixed.kind === "deny",
+      };
     }
     const verdict = moreRestrictive(fixed, this.#ask(operation, own.class, context));
     // Is it denied for these arguments or for any?
@@ -118,7 +144,9 @@ export class Policy {
 
   allowsAlways(operation: Operation, context: McpRunContext): boolean {
     if (this.#decide !== undefined) return false;
-    return this.#fixed(operation, this.#overriding(operation), this.audienceOf(context)).kind === "allow";
+    return (
+      this.#fixed(operation, this.#overriding(operation), this.audienceOf(context)).kind === "allow"
+    );
   }
 
   /** False for a server this audience may not use at all. */
@@ -133,7 +161,10 @@ export class Policy {
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
   }
 
-  /** False when this audience may not list the server's prompts and resources. Does not ask the function. */
+  /**
+   * False when this audience may not list the server's prompts and resources. Does not ask the
+   * function.
+   */
   isListVisible(serverName: string, audience: Audience): boolean {
     const operation: Operation = { kind: "list", serverName };
     return this.#fixed(operation, this.#overriding(operation), audience).kind !== "deny";
@@ -168,7 +199,10 @@ export class Policy {
   #overriding(operation: Operation): Overriding {
     if (operation.kind !== "call") return READING;
     const { settings, overrides } = this.#servers.get(operation.serverName)!;
-    return overrides.of(operation.toolName, classOf(operation.annotations, settings.policy.trustAnnotations));
+    return overrides.of(
+      operation.toolName,
+      classOf(operation.annotations, settings.policy.trustAnnotations),
+    );
   }
 
   /** Decides without the function: by scopes, workspaces, rules and tier. */
@@ -176,31 +210,44 @@ export class Policy {
     const { settings } = this.#servers.get(operation.serverName)!;
     return (
       shutOut(settings, own.scopes, audience) ??
-      moreRestrictive(this.#ruled(operation), tiered(settings.serverName, own, settings.policy.tier))
+      moreRestrictive(
+        this.#ruled(operation),
+        tiered(settings.serverName, own, settings.policy.tier),
+      )
     );
   }
 
   #ruled(operation: Operation): Verdict {
     const target = targetOf(operation);
     // Bounds the time to match a name that a server or a model made up.
-    if (target.length > MAX_TARGET_CHARS) return denied(`its name has more than ${MAX_TARGET_CHARS} characters`, "length");
+    if (target.length > MAX_TARGET_CHARS)
+      return denied(`its name has more than ${MAX_TARGET_CHARS} characters`, "length");
     if (operation.kind !== "read") return this.#ruledAs(operation, target);
-    if (isUnclear(target)) return denied("its URI has control characters, or spaces at its ends", "characters");
+    if (isUnclear(target))
+      return denied("its URI has control characters, or spaces at its ends", "characters");
     // The server may follow any spelling of a URI.
     const { same, loose } = spellUri(target);
     const strict = same.map((spelling) => this.#ruledAs(operation, spelling));
-    const related = loose.map((spelling) => this.#ruledAs(operation, spelling)).filter(({ isRule }) => isRule);
+    const related = loose
+      .map((spelling) => this.#ruledAs(operation, spelling))
+      .filter(({ isRule }) => isRule);
     return [...strict, ...related].reduce((first, second) => moreRestrictive(first, second));
   }
 
-  #ruledAs({ kind, serverName }: Operation, target: string): Verdict & { readonly isRule: boolean } {
+  #ruledAs(
+    { kind, serverName }: Operation,
+    target: string,
+  ): Verdict & { readonly isRule: boolean } {
     const { kind: decision, rule } = this.#rules.decide(kind, serverName, target);
     return {
       kind: decision,
       isRule: rule !== undefined,
       explain: () =>
         rule === undefined
-          ? { reason: `no rule matches, and by default the policy says ${decision}`, decidedBy: "default" }
+          ? {
+              reason: `no rule matches, and by default the policy says ${decision}`,
+              decidedBy: "default",
+            }
           : { reason: `rule "${rule}" says ${decision}`, decidedBy: `rule ${rule}` },
     };
   }
@@ -217,7 +264,10 @@ export class Policy {
           arguments: "arguments" in operation ? structuredClone(operation.arguments) : undefined,
           permission: permissionOf(operation),
           class: toolClass,
-          annotations: operation.kind === "call" ? (operation.annotations as Record<string, unknown>) : undefined,
+          annotations:
+            operation.kind === "call"
+              ? (operation.annotations as Record<string, unknown>)
+              : undefined,
           metadata: this.#servers.get(operation.serverName)!.settings.metadata,
         },
         context,
@@ -228,10 +278,14 @@ export class Policy {
       }
       if (answer === null) return broken("gave no decision");
       if (answer === undefined) return said("allow", "the policy function has no objection");
-      const { decision, reason } = typeof answer === "string" ? { decision: answer } : (answer as Record<string, unknown>);
+      const { decision, reason } =
+        typeof answer === "string" ? { decision: answer } : (answer as Record<string, unknown>);
       if (!(DECISIONS as readonly unknown[]).includes(decision)) return broken("gave no decision");
       const given = typeof reason === "string" && reason !== "" ? reason : undefined;
-      return said(decision as DecisionKind, given ?? `the policy function says ${decision as string}`);
+      return said(
+        decision as DecisionKind,
+        given ?? `the policy function says ${decision as string}`,
+      );
     } catch (error) {
       return broken(`failed: ${messageOf(error)}`);
     }
@@ -239,13 +293,21 @@ export class Policy {
 }
 
 function isOpenServer({ tier, overrides, scopes, workspaces }: ServerPolicySettings): boolean {
-  return tier === "open" && Object.keys(overrides).length + scopes.length === 0 && workspaces === undefined;
+  return (
+    tier === "open" &&
+    Object.keys(overrides).length + scopes.length === 0 &&
+    workspaces === undefined
+  );
 }
 
 const READING: Overriding = { class: "read", tier: undefined, scopes: [] };
 
 /** The denial of a caller outside the workspaces or without the scopes; `undefined` for others. */
-function shutOut({ serverName, policy }: ServerSettings, scopes: readonly string[], audience: Audience): Verdict | undefined {
+function shutOut(
+  { serverName, policy }: ServerSettings,
+  scopes: readonly string[],
+  audience: Audience,
+): Verdict | undefined {
   if (policy.workspaces !== undefined && !audience.isInWorkspace(policy.workspaces)) {
     return denied(`server "${serverName}" is not for this workspace`, "workspaces");
   }
@@ -261,7 +323,10 @@ function tiered(serverName: string, own: Overriding, tier: PolicyTier): Verdict 
     kind,
     explain: () => {
       const where = own.tier === undefined ? `tier "${tier}"` : `override "${own.tier.glob}"`;
-      return { reason: `${where} of server "${serverName}" says ${kind} (${own.class})`, decidedBy: where };
+      return {
+        reason: `${where} of server "${serverName}" says ${kind} (${own.class})`,
+        decidedBy: where,
+      };
     },
   };
 }
@@ -274,7 +339,11 @@ function said(kind: DecisionKind, reason: string): Verdict {
   return { kind, explain: () => ({ reason, decidedBy: "function" }) };
 }
 
-function callOf({ serverName, toolName, annotations }: PolicyTool): Extract<Operation, { kind: "call" }> {
+function callOf({
+  serverName,
+  toolName,
+  annotations,
+}: PolicyTool): Extract<Operation, { kind: "call" }> {
   return { kind: "call", serverName, toolName, arguments: undefined, annotations };
 }
 

@@ -21,16 +21,24 @@ class RuleIndex {
   add(pattern: PermissionPattern): void {
     this.isEmpty = false;
     if (pattern.isAnyTarget) this.any ??= pattern.text;
-    else if (pattern.literalTarget !== undefined) this.#literals.set(pattern.literalTarget, pattern.text);
+    else if (pattern.literalTarget !== undefined)
+      this.#literals.set(pattern.literalTarget, pattern.text);
     else this.#patterns.push(pattern);
   }
 
   match(target: string): string | undefined {
-    return this.any ?? this.#literals.get(target) ?? this.#patterns.find(({ matchesTarget }) => matchesTarget(target))?.text;
+    return (
+      this.any ??
+      this.#literals.get(target) ??
+      this.#patterns.find(({ matchesTarget }) => matchesTarget(target))?.text
+    );
   }
 }
 
-/** Rule lists of a policy: `deny` beats `ask` beats `allow`; the default decides when nothing matches. */
+/**
+ * Rule lists of a policy: `deny` beats `ask` beats `allow`; the default decides when nothing
+ * matches.
+ */
 export class Rules {
   readonly default: DecisionKind;
   readonly #patterns: readonly (readonly [DecisionKind, readonly PermissionPattern[]])[];
@@ -47,7 +55,13 @@ export class Rules {
     this.default = rules.default ?? "allow";
     this.#patterns = [...DECISIONS]
       .reverse()
-      .map((kind) => [kind, (rules[kind] ?? []).map((text) => parsePermission(text, `policy.${kind}`))] as const);
+      .map(
+        (kind) =>
+          [
+            kind,
+            (rules[kind] ?? []).map((text) => parsePermission(text, `policy.${kind}`)),
+          ] as const,
+      );
   }
 
   decide(kind: Operation["kind"], serverName: string, target: string): RuleAnswer {
@@ -59,22 +73,34 @@ export class Rules {
   }
 
   get allowsAll(): boolean {
-    return this.default === "allow" && this.#patterns.every(([decision, { length }]) => decision === "allow" || length === 0);
+    return (
+      this.default === "allow" &&
+      this.#patterns.every(([decision, { length }]) => decision === "allow" || length === 0)
+    );
   }
 
   deniesAll(kind: Operation["kind"], serverName: string): boolean {
     const indexes = this.#indexesOf(kind, serverName);
-    if (indexes.some(([decision, { any }]) => decision === "deny" && any !== undefined)) return true;
-    return this.default === "deny" && indexes.every(([decision, { isEmpty }]) => decision === "deny" || isEmpty);
+    if (indexes.some(([decision, { any }]) => decision === "deny" && any !== undefined))
+      return true;
+    return (
+      this.default === "deny" &&
+      indexes.every(([decision, { isEmpty }]) => decision === "deny" || isEmpty)
+    );
   }
 
   unused(serverNames: readonly string[]): string[] {
     return this.#patterns.flatMap(([, patterns]) =>
-      patterns.filter(({ matchesServer }) => !serverNames.some(matchesServer)).map(({ text }) => text),
+      patterns
+        .filter(({ matchesServer }) => !serverNames.some(matchesServer))
+        .map(({ text }) => text),
     );
   }
 
-  #indexesOf(kind: Operation["kind"], serverName: string): readonly (readonly [DecisionKind, RuleIndex])[] {
+  #indexesOf(
+    kind: Operation["kind"],
+    serverName: string,
+  ): readonly (readonly [DecisionKind, RuleIndex])[] {
     const key = `${kind}:${serverName}`;
     const known = this.#indexes.get(key);
     if (known !== undefined) return known;

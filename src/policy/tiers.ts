@@ -14,7 +14,8 @@ export function decideTier(tier: PolicyTier, toolClass: ToolClass): DecisionKind
 }
 
 /**
- * Class of a tool by its server's hints; `"destructive"`, MCP's default, where these are missing or not trusted.
+ * Class of a tool by its server's hints; `"destructive"`, MCP's default, where these are missing or
+ * not trusted.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
  */
 export function classOf(annotations: ToolAnnotations | undefined, isTrusted: boolean): ToolClass {

@@ -2,7 +2,10 @@
 export interface UriSpellings {
   /** The URI, and with its dots resolved; it is allowed only if all of these are. */
   readonly same: readonly string[];
-  /** Looser spellings (unescaped, lower-case host, no query); a rule that denies or asks for one of them counts. */
+  /**
+   * Looser spellings (unescaped, lower-case host, no query); a rule that denies or asks for one of
+   * them counts.
+   */
   readonly loose: readonly string[];
 }
 
@@ -41,7 +44,9 @@ function unescape(text: string): string {
     try {
       return decodeURIComponent(run);
     } catch {
-      return run.replace(/%([0-7][0-9a-f])/gi, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+      return run.replace(/%([0-7][0-9a-f])/gi, (_all, code: string) =>
+        String.fromCharCode(Number.parseInt(code, 16)),
+      );
     }
   });
 }
@@ -51,11 +56,15 @@ function split(uri: string): [head: string, path: string] {
   return [head, uri.slice(head.length)];
 }
 
-/** Resolves `.` and `..` in the whole rest, even behind a `?` or `#`, which an escape may have hidden. */
+/**
+ * Resolves `.` and `..` in the whole rest, even behind a `?` or `#`, which an escape may have
+ * hidden.
+ */
 function resolve(uri: string): string {
   const [head, path] = split(uri);
   const parts = path.replaceAll("\\", "/").split("/");
-  if (!parts.some((part) => part === "." || part === "..")) return path.includes("\\") ? head + parts.join("/") : uri;
+  if (!parts.some((part) => part === "." || part === ".."))
+    return path.includes("\\") ? head + parts.join("/") : uri;
   const kept: string[] = [];
   for (const [index, part] of parts.entries()) {
     if (part === "..") {
@@ -66,7 +75,10 @@ function resolve(uri: string): string {
   return head + kept.join("/");
 }
 
-/** The form of the URL standard, with and without user name and port: what a server's own parser makes of it. */
+/**
+ * The form of the URL standard, with and without user name and port: what a server's own parser
+ * makes of it.
+ */
 function standardForms(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const url = new URL(text);
@@ -77,7 +89,9 @@ function standardForms(text: string): string[] {
   return [url.href, plain.href].flatMap((href) => [href, unescape(href), beforeQuery(href)]);
 }
 
-/** True for a URI that cannot be compared safely: parsers drop control characters and outer spaces. */
+/**
+ * True for a URI that cannot be compared safely: parsers drop control characters and outer spaces.
+ */
 export function isUnclear(uri: string): boolean {
   return /\p{Cc}|^\s|\s$/u.test(uri);
 }

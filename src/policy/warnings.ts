@@ -4,7 +4,11 @@ import type { Policy } from "./policy.js";
 /** Warns about parts of a policy that have no effect, or an unexpected one. */
 export function warnAboutPolicy(policy: Policy, events: HubEvents): void {
   for (const rule of policy.unusedRules()) {
-    events.warn("RULE_WITHOUT_SERVER", `The policy rule "${rule}" names no configured server.`, rule);
+    events.warn(
+      "RULE_WITHOUT_SERVER",
+      `The policy rule "${rule}" names no configured server.`,
+      rule,
+    );
   }
   for (const serverName of policy.serversWithoutClasses()) {
     events.warn(

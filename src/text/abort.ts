@@ -3,7 +3,10 @@ interface Watch {
   readonly listener: () => void;
 }
 
-/** One abort listener per signal, however many wait for it: Node warns from the eleventh listener on. */
+/**
+ * One abort listener per signal, however many wait for it: Node warns from the eleventh listener
+ * on.
+ */
 const watches = new WeakMap<AbortSignal, Watch>();
 
 /** Calls back when the signal aborts. @returns A function that stops this. */
@@ -25,7 +28,10 @@ function onAbort(signal: AbortSignal, callback: () => void): () => void {
 }
 
 /** Settles with the promise, or rejects with the abort reason when the signal aborts first. */
-export function rejectOnAbort<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+export function rejectOnAbort<Value>(
+  promise: Promise<Value>,
+  signal: AbortSignal | undefined,
+): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error);
@@ -42,7 +48,10 @@ export interface LinkedSignal {
   readonly unlink: () => void;
 }
 
-/** Links a new signal to a long-lived one, so that users of the new one leave no listeners on the other. */
+/**
+ * Links a new signal to a long-lived one, so that users of the new one leave no listeners on the
+ * other.
+ */
 export function linkSignal(signal: AbortSignal): LinkedSignal {
   const controller = new AbortController();
   const abort = (): void => controller.abort(signal.reason);
@@ -51,7 +60,9 @@ export function linkSignal(signal: AbortSignal): LinkedSignal {
   return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
 }
 
-/** Waits without keeping the process alive; rejects with the abort reason when the signal aborts. */
+/**
+ * Waits without keeping the process alive; rejects with the abort reason when the signal aborts.
+ */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
   const waiting = new Promise<void>((resolve) => {
@@ -70,7 +81,11 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** Waits for a promise, a time or an abort, whichever comes first. */
-export async function settleWithin(promise: Promise<unknown>, limitMs: number, signal?: AbortSignal): Promise<void> {
+export async function settleWithin(
+  promise: Promise<unknown>,
+  limitMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   if (signal?.aborted === true) return;
   let end: () => void = () => undefined;
   const limit = new Promise<void>((resolve) => {
@@ -83,11 +98,21 @@ export async function settleWithin(promise: Promise<unknown>, limitMs: number, s
   unlink?.();
 }
 
-/** Settles with the promise, or rejects after a time. @param subject - Begins the error message, such as `resultStore`. */
-export async function rejectAfter<Value>(promise: Promise<Value>, limitMs: number, subject: string): Promise<Value> {
+/**
+ * Settles with the promise, or rejects after a time.
+ * @param subject - Begins the error message, such as `resultStore`.
+ */
+export async function rejectAfter<Value>(
+  promise: Promise<Value>,
+  limitMs: number,
+  subject: string,
+): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`${subject} did not answer within ${limitMs} ms`)), limitMs);
+    timer = setTimeout(
+      () => reject(new Error(`${subject} did not answer within ${limitMs} ms`)),
+      limitMs,
+    );
   });
   try {
     return await Promise.race([promise, limit]);

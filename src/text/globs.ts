@@ -2,12 +2,17 @@ import * as z from "zod";
 
 import { McpConfigError } from "../errors.js";
 
-/** A list of globs in an option. A glob that looks negated is refused, since it would match nothing. */
+/**
+ * A list of globs in an option. A glob that looks negated is refused, since it would match nothing.
+ */
 export const globsSchema = z.array(
   z
     .string()
     .min(1)
-    .refine((glob) => !glob.startsWith("!"), 'globs cannot be negated; name what is meant, or put the rest into "toolDeny"'),
+    .refine(
+      (glob) => !glob.startsWith("!"),
+      'globs cannot be negated; name what is meant, or put the rest into "toolDeny"',
+    ),
 );
 
 /** Characters of a part of a glob between two `*`; `undefined` stands for any one character. */
@@ -28,10 +33,12 @@ export function matchGlobs(globs: readonly string[] | undefined): (text: string)
 }
 
 /**
- * Makes the test of one glob: `*` stands for any characters, `/`, line ends and a leading dot included, so that no odd name
- * slips through; `?` for one; `{a,b}` for either; `\` takes the next character as it is. Nothing else is special.
+ * Makes the test of one glob: `*` stands for any characters, `/`, line ends and a leading dot
+ * included, so that no odd name slips through; `?` for one; `{a,b}` for either; `\` takes the next
+ * character as it is. Nothing else is special.
  *
- * Our own, because matchers of paths treat `/` and `.` apart and match by backtracking: this takes time linear in the text.
+ * Our own, because matchers of paths treat `/` and `.` apart and match by backtracking: this takes
+ * time linear in the text.
  *
  * @throws {McpConfigError} for more than 256 alternatives.
  */
@@ -71,14 +78,23 @@ function partsOf(glob: string): Part[] {
   return parts;
 }
 
-/** The globs that a glob with `{a,b}` stands for. Braces that are not balanced, or hold no comma, are ordinary characters. */
+/**
+ * The globs that a glob with `{a,b}` stands for. Braces that are not balanced, or hold no comma,
+ * are ordinary characters.
+ */
 function expandBraces(glob: string): string[] {
   const open = indexOfChar(glob, "{", 0);
   const ends = open < 0 ? undefined : closeOf(glob, open);
   if (ends === undefined) return [glob];
   const [head, tails] = [glob.slice(0, open), expandBraces(glob.slice(ends.at(-1)! + 1))];
-  const choices = ends.length === 1 ? [] : ends.map((end, index) => glob.slice((ends[index - 1] ?? open) + 1, end));
-  const middles = choices.length === 0 ? [`\\{${glob.slice(open + 1, ends[0])}\\}`] : choices.flatMap(expandBraces);
+  const choices =
+    ends.length === 1
+      ? []
+      : ends.map((end, index) => glob.slice((ends[index - 1] ?? open) + 1, end));
+  const middles =
+    choices.length === 0
+      ? [`\\{${glob.slice(open + 1, ends[0])}\\}`]
+      : choices.flatMap(expandBraces);
   const all = middles.flatMap((middle) => tails.map((tail) => head + middle + tail));
   if (all.length <= MAX_ALTERNATIVES) return all;
   throw new McpConfigError(

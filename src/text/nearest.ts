@@ -1,6 +1,9 @@
 import { distance } from "fastest-levenshtein";
 
-/** The known words nearest to `word`, nearest first; at most a third of the longer word's letters differ, case aside. */
+/**
+ * The known words nearest to `word`, nearest first; at most a third of the longer word's letters
+ * differ, case aside.
+ */
 export function nearestOf(word: string, known: Iterable<string>, limit: number): string[] {
   const wanted = word.toLowerCase();
   const near: { readonly name: string; readonly edits: number }[] = [];

@@ -6,11 +6,16 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const examples = readdirSync(`${root}/examples`).filter((file) => /^\d\d-.*\.ts$/.test(file));
 
 const run = (file: string): string =>
-  execFileSync(process.execPath, ["--import", "tsx", `examples/${file}`], { cwd: root, encoding: "utf8" });
+  execFileSync(process.execPath, ["--import", "tsx", `examples/${file}`], {
+    cwd: root,
+    encoding: "utf8",
+  });
 
 describe("examples", () => {
   it.each(examples)("%s prints what its comments say", (file) => {
-    const expected = [...readFileSync(`${root}/examples/${file}`, "utf8").matchAll(/^\/\/ → (.*)$/gm)].map(([, line]) => line);
+    const expected = [
+      ...readFileSync(`${root}/examples/${file}`, "utf8").matchAll(/^\/\/ → (.*)$/gm),
+    ].map(([, line]) => line);
     expect(expected.length).toBeGreaterThan(3);
     expect(run(file).trimEnd().split("\n")).toEqual(expected);
   });

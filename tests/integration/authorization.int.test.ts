@@ -25,10 +25,15 @@ async function authorizationServer() {
       for await (const chunk of request.setEncoding("utf8")) text += chunk as string;
       const origin = `http://${request.headers.host}`;
       const json = (body: object, status = 200): void => {
-        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+        response
+          .writeHead(status, { "content-type": "application/json" })
+          .end(JSON.stringify(body));
       };
       if (request.url?.startsWith("/.well-known/oauth-authorization-server")) {
-        const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` };
+        const endpoints = {
+          authorization_endpoint: `${origin}/authorize`,
+          token_endpoint: `${origin}/token`,
+        };
         return json({
           issuer: origin,
           ...endpoints,
@@ -45,7 +50,12 @@ async function authorizationServer() {
       }
       used.add(refreshToken);
       count += 1;
-      json({ access_token: `access-${count}`, refresh_token: `refresh-${count}`, token_type: "Bearer", expires_in: 3_600 });
+      json({
+        access_token: `access-${count}`,
+        refresh_token: `refresh-${count}`,
+        token_type: "Bearer",
+        expires_in: 3_600,
+      });
     })();
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
@@ -117,7 +127,9 @@ describe("tokens that expire", () => {
     await hub.connect(undefined, { onFailure: "throw" });
     http.options["token"] = "never";
     const errors = await Promise.all(
-      Array.from({ length: 5 }, () => hub.callTool("s", "look").catch((error: unknown) => (error as { code: string }).code)),
+      Array.from({ length: 5 }, () =>
+        hub.callTool("s", "look").catch((error: unknown) => (error as { code: string }).code),
+      ),
     );
     expect(errors).toEqual(Array.from({ length: 5 }, () => "AUTH_REQUIRED"));
     expect(authorization.seen.refreshes).toBeLessThanOrEqual(2);
@@ -149,7 +161,9 @@ describe("headers of beforeToolCall", () => {
       { s: { url: http.url, headers: { Authorization: "Bearer base", "X-Tenant": "none" } } },
       {
         beforeToolCall: ({ args }: { args: { text: string } }) =>
-          args.text === "plain" ? undefined : { headers: { "x-tenant": args.text, "X-Trace": "1" } },
+          args.text === "plain"
+            ? undefined
+            : { headers: { "x-tenant": args.text, "X-Trace": "1" } },
       },
     );
     await hub.connect();
@@ -167,7 +181,12 @@ describe("headers of beforeToolCall", () => {
 
   it("are sent with no follow-up request, and credentials of one caller do not affect others", async () => {
     const authorization = await authorizationServer();
-    const http = await serve({ noBase: false, tools: [], token: "access-0", protectedBy: authorization.url });
+    const http = await serve({
+      noBase: false,
+      tools: [],
+      token: "access-0",
+      protectedBy: authorization.url,
+    });
     const { provider, tokens } = providerOf(authorization.url);
     const hub = hubOf(
       { s: { url: http.url, authProvider: provider } },
@@ -183,15 +202,23 @@ describe("headers of beforeToolCall", () => {
     await hub.connect(undefined, { onFailure: "throw" });
     const before = http.stats.headers.length;
     const listed = http.stats.listTools;
-    await hub.callTool("s", "change_tools", { add: [{ name: "late", inputSchema: { type: "object" } }] });
+    await hub.callTool("s", "change_tools", {
+      add: [{ name: "late", inputSchema: { type: "object" } }],
+    });
     await until(() => http.stats.listTools > listed);
     const tenants = http.stats.headers.slice(before).map((headers) => headers["x-tenant"]);
     expect(tenants.filter((tenant) => tenant !== undefined)).toEqual(["ada"]);
 
-    const error: unknown = await hub.callTool("s", "echo", { text: "bad" }).catch((thrown: unknown) => thrown);
+    const error: unknown = await hub
+      .callTool("s", "echo", { text: "bad" })
+      .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "AUTH_REQUIRED" });
     expect(inspect(error, { depth: 20 })).not.toContain("of-somebody-else");
-    expect([tokens(), authorization.seen.refreshes, hub.status()[0]!.state]).toEqual(["access-0", 0, "connected"]);
+    expect([tokens(), authorization.seen.refreshes, hub.status()[0]!.state]).toEqual([
+      "access-0",
+      0,
+      "connected",
+    ]);
     expect((await hub.callTool("s", "echo", { text: "good" })).status).toBe("success");
   });
 });
@@ -200,7 +227,9 @@ it("an SSE server that needs a sign-in is reported as such", async () => {
   const authorization = await authorizationServer();
   const http = await serve({ token: "never", protectedBy: authorization.url });
   const { provider } = providerOf(authorization.url);
-  const hub = hubOf({ s: { url: http.url.replace("/mcp", "/sse"), transport: "sse", authProvider: provider } });
+  const hub = hubOf({
+    s: { url: http.url.replace("/mcp", "/sse"), transport: "sse", authProvider: provider },
+  });
   const { failed } = await hub.connect();
   expect(failed[0]!.error).toMatchObject({ code: "AUTH_REQUIRED" });
   expect(hub.status()[0]!.state).toBe("needs-auth");

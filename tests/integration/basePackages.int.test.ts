@@ -1,5 +1,5 @@
-// What the base packages do that this package depends on or works around. A failure here after an upgrade says that a
-// decision in docs/design.md may have lost its reason.
+// What the base packages do that this package depends on or works around. A failure here after an
+// upgrade says that a decision in docs/design.md may have lost its reason.
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,18 +19,24 @@ import { answersOf, calling, scripted } from "../support/agents.js";
 import { isRunning, stdioFixture } from "../support/servers.js";
 
 describe("@langchain/mcp-adapters", () => {
-  const adapter = (servers: object, more: object = {}) => new MultiServerMCPClient({ mcpServers: servers as never, ...more });
+  const adapter = (servers: object, more: object = {}) =>
+    new MultiServerMCPClient({ mcpServers: servers as never, ...more });
 
   it("loses a parameter's type in a union with null", async () => {
     const tools = [
       {
         name: "t",
-        inputSchema: { type: "object", properties: { a: { anyOf: [{ type: "string" }, { type: "null" }], description: "d" } } },
+        inputSchema: {
+          type: "object",
+          properties: { a: { anyOf: [{ type: "string" }, { type: "null" }], description: "d" } },
+        },
       },
     ];
     const client = adapter({ s: { ...stdioFixture({ tools }), stderr: "ignore" } });
     const found = (await client.getTools()).find(({ name }) => name === "t")!;
-    expect((found.schema as { properties: unknown }).properties).toEqual({ a: { description: "d" } });
+    expect((found.schema as { properties: unknown }).properties).toEqual({
+      a: { description: "d" },
+    });
     await client.close();
     await using hub = new McpHub({ mcpServers: { s: stdioFixture({ tools }) } });
     const ours = (await hub.getTools()).find(({ name }) => name === "mcp__s__t")!;
@@ -39,7 +45,9 @@ describe("@langchain/mcp-adapters", () => {
 
   it("opens servers one after the other", async () => {
     const fixtures = await Promise.all([1, 2, 3, 4].map(() => serveHttp({ delayMs: 150 })));
-    const client = adapter(Object.fromEntries(fixtures.map(({ url }, index) => [`s${index}`, { url }])));
+    const client = adapter(
+      Object.fromEntries(fixtures.map(({ url }, index) => [`s${index}`, { url }])),
+    );
     const startedAt = performance.now();
     await client.getTools();
     expect(performance.now() - startedAt).toBeGreaterThan(4 * 150);
@@ -65,7 +73,10 @@ describe("@langchain/mcp-adapters", () => {
 
   it("fails every server when one fails and onConnectionError is throw; the hub says what to do", async () => {
     const warnings: string[] = [];
-    const client = adapter({ bad: { command: "no-such-command", args: [] }, good: { ...stdioFixture(), stderr: "ignore" } });
+    const client = adapter({
+      bad: { command: "no-such-command", args: [] },
+      good: { ...stdioFixture(), stderr: "ignore" },
+    });
     const hub = McpHub.wrap(client);
     hub.on("warning", ({ code }) => warnings.push(code));
     const { failed } = await hub.connect();
@@ -73,7 +84,10 @@ describe("@langchain/mcp-adapters", () => {
     expect(warnings).toContain("WRAPPED_CLIENT_THROWS");
     await client.close();
     const ignoring = adapter(
-      { bad: { command: "no-such-command", args: [] }, good: { ...stdioFixture(), stderr: "ignore" } },
+      {
+        bad: { command: "no-such-command", args: [] },
+        good: { ...stdioFixture(), stderr: "ignore" },
+      },
       { onConnectionError: "ignore" },
     );
     const report = await McpHub.wrap(ignoring, { warnings: "silent" }).connect();
@@ -86,7 +100,9 @@ describe("@langchain/mcp-adapters", () => {
     const client = adapter({ s: { url: http.url } });
     const hub = McpHub.wrap(client);
     await hub.connect();
-    const changed = new Promise<{ added: readonly string[] }>((resolve) => hub.on("catalog", resolve));
+    const changed = new Promise<{ added: readonly string[] }>((resolve) =>
+      hub.on("catalog", resolve),
+    );
     await hub.callTool("s", "change_tools", { add: ["fresh"] });
     expect((await changed).added).toEqual(["fresh"]);
     expect((await client.getTools()).map(({ name }) => name)).not.toContain("fresh");
@@ -147,11 +163,12 @@ describe("langchain", () => {
     const added = tool(() => "x", { name: "added", description: "d", schema: noTools });
     const adds = createMiddleware({
       name: "adds",
-      wrapModelCall: (request, handler) => handler({ ...request, tools: [...request.tools, added] }),
+      wrapModelCall: (request, handler) =>
+        handler({ ...request, tools: [...request.tools, added] }),
     });
-    await expect(createAgent({ model: scripted("x"), middleware: [adds] }).invoke({ messages: "go" })).rejects.toThrow(
-      "wrapToolCall",
-    );
+    await expect(
+      createAgent({ model: scripted("x"), middleware: [adds] }).invoke({ messages: "go" }),
+    ).rejects.toThrow("wrapToolCall");
   });
 
   it("ends the run when a tool throws beside any wrapToolCall, so that our tools never throw", async () => {
@@ -161,7 +178,10 @@ describe("langchain", () => {
       },
       { name: "throws", description: "d", schema: noTools },
     );
-    const wraps = createMiddleware({ name: "wraps", wrapToolCall: (request, handler) => handler(request) });
+    const wraps = createMiddleware({
+      name: "wraps",
+      wrapToolCall: (request, handler) => handler(request),
+    });
     const agent = createAgent({
       model: scripted(calling({ name: "throws", id: "1" }), "done"),
       tools: [throws],
@@ -172,7 +192,10 @@ describe("langchain", () => {
 
   it("lists every registered tool to a model that invents a name, so that ours are not registered", async () => {
     const own = tool(() => "x", { name: "own_tool", description: "d", schema: noTools });
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, timeouts: { startupDeadlineMs: 20_000 } });
+    await using hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      timeouts: { startupDeadlineMs: 20_000 },
+    });
     const agent = createAgent({
       model: scripted(calling({ name: "invented", id: "1" }), "done"),
       tools: [own],
@@ -194,7 +217,9 @@ describe("langchain", () => {
         return new Command({ update: { noted: "yes" } });
       },
     });
-    const result = await createAgent({ model: scripted("hello"), middleware: [writes] }).invoke({ messages: "go" });
+    const result = await createAgent({ model: scripted("hello"), middleware: [writes] }).invoke({
+      messages: "go",
+    });
     expect(seen).toEqual([true]);
     expect(result.noted).toBe("yes");
     expect(result.messages.at(-1)!.text).toBe("hello");
@@ -202,8 +227,8 @@ describe("langchain", () => {
 
   it("refuses a second middleware of the same name", async () => {
     await using hub = new McpHub({ mcpServers: { s: stdioFixture() } });
-    expect(() => createAgent({ model: scripted("x"), middleware: [mcpMiddleware(hub), mcpMiddleware(hub)] })).toThrow(
-      "mcpMiddleware",
-    );
+    expect(() =>
+      createAgent({ model: scripted("x"), middleware: [mcpMiddleware(hub), mcpMiddleware(hub)] }),
+    ).toThrow("mcpMiddleware");
   });
 });

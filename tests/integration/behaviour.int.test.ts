@@ -16,7 +16,10 @@ interface Source {
   readonly close: () => Promise<void>;
 }
 
-const OPTIONS: McpWrapOptions = { warnings: "silent", timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 } };
+const OPTIONS: McpWrapOptions = {
+  warnings: "silent",
+  timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 },
+};
 
 async function managed(servers: Record<string, object>): Promise<Source> {
   const hub = new McpHub({ mcpServers: servers, ...OPTIONS });
@@ -24,7 +27,10 @@ async function managed(servers: Record<string, object>): Promise<Source> {
 }
 
 async function wrapped(servers: Record<string, object>): Promise<Source> {
-  const client = new MultiServerMCPClient({ mcpServers: servers as never, onConnectionError: "ignore" });
+  const client = new MultiServerMCPClient({
+    mcpServers: servers as never,
+    onConnectionError: "ignore",
+  });
   return { hub: McpHub.wrap(client, OPTIONS), close: () => client.close() };
 }
 
@@ -68,7 +74,10 @@ describe.each([
 
   it("starts the block without a leading newline when the agent has no prompt of its own", async () => {
     const { seen, middleware } = spyMiddleware();
-    const agent = createAgent({ model: scripted("hello"), middleware: [mcpMiddleware(source.hub), middleware] });
+    const agent = createAgent({
+      model: scripted("hello"),
+      middleware: [mcpMiddleware(source.hub), middleware],
+    });
     await agent.invoke({ messages: "hi" });
     expect(seen[0]!.blocks).toHaveLength(1);
     expect(seen[0]!.blocks[0]).toMatch(/^<AVAILABLE_MCP_TOOLS>/);
@@ -86,15 +95,25 @@ describe.each([
     expect(seen[1]!.tools.slice(0, 2)).toEqual(["search_mcp_tools", "mcp__tools__echo"]);
     const answers = answersOf(result.messages);
     expect(answers["s1"]!.text).toContain("mcp__tools__echo(text)");
-    expect(answers["c1"]!.text).toBe('<mcp_response server="tools" tool="echo" trust="untrusted">\nhallo\n</mcp_response>');
-    expect(answers["c1"]!.artifact).toMatchObject({ serverName: "tools", toolName: "echo", isError: false, blocks: [] });
+    expect(answers["c1"]!.text).toBe(
+      '<mcp_response server="tools" tool="echo" trust="untrusted">\nhallo\n</mcp_response>',
+    );
+    expect(answers["c1"]!.artifact).toMatchObject({
+      serverName: "tools",
+      toolName: "echo",
+      isError: false,
+      blocks: [],
+    });
     expect(Object.keys(result.mcpActivation.promoted)).toContain("mcp__tools__echo");
     expect(result).not.toHaveProperty("_mcpSent");
   });
 
   it("runs a listed tool that is called without a search, and promotes it", async () => {
     const { seen, middleware } = spyMiddleware();
-    const model = scripted(calling({ name: "mcp__warehouse__tool_0007", args: { query: "x" }, id: "c1" }), "done");
+    const model = scripted(
+      calling({ name: "mcp__warehouse__tool_0007", args: { query: "x" }, id: "c1" }),
+      "done",
+    );
     const agent = createAgent({ model, middleware: [mcpMiddleware(source.hub), middleware] });
     const result = await agent.invoke({ messages: "go" });
     expect(answersOf(result.messages)["c1"]!.text).toContain('"called":"tool_0007"');
@@ -142,13 +161,17 @@ describe.each([
     });
     expect(answers["isError"]!.text).toContain("the disk is full");
     expect(answers["rpc"]!.status).toBe("error");
-    expect(answers["rpc"]!.text).toContain('Server "tools" refused the call of mcp__tools__rpc_error');
+    expect(answers["rpc"]!.text).toContain(
+      'Server "tools" refused the call of mcp__tools__rpc_error',
+    );
     expect(answers["rpc"]!.text).toContain("bad params here");
     expect(answers["arguments"]!.status).toBe("error");
     expect(answers["arguments"]!.text).toContain("text: string (required)");
     expect(answers["big"]!.text.length).toBeLessThanOrEqual(100_000 + 200);
     expect(answers["big"]!.text).toContain("2000000 characters in all");
-    expect(answers["big"]!.artifact).toMatchObject({ truncated: { totalChars: expect.any(Number) } });
+    expect(answers["big"]!.artifact).toMatchObject({
+      truncated: { totalChars: expect.any(Number) },
+    });
     expect(answers["fine"]!.status).toBe("success");
     expect(result.messages.at(-1)!.text).toBe("done");
   });
@@ -159,7 +182,11 @@ describe.each([
         { name: "search_mcp_tools", args: { server: "tools" }, id: "server" },
         { name: "search_mcp_tools", args: {}, id: "servers" },
         { name: "search_mcp_tools", args: { query: "send a fax to the moon" }, id: "nothing" },
-        { name: "search_mcp_tools", args: { queries: ["tool_0042", "mcp__tools__echo"], limit: 1 }, id: "several" },
+        {
+          name: "search_mcp_tools",
+          args: { queries: ["tool_0042", "mcp__tools__echo"], limit: 1 },
+          id: "several",
+        },
         { name: "search_mcp_tools", args: { query: "echo", server: "warehouse" }, id: "filtered" },
         { name: "search_mcp_tools", args: { query: "echo", server: "nowhere" }, id: "unknown" },
       ),
@@ -171,7 +198,9 @@ describe.each([
     expect(answers["server"]!.text).toContain("- mcp__tools__echo: Gives the text back");
     expect(answers["servers"]!.text).toContain(`- warehouse (${WAREHOUSE_TOOLS} tools)`);
     expect(answers["nothing"]!.text).toContain('Nothing fits "send a fax to the moon"');
-    expect(answers["several"]!.artifact).toEqual({ matches: ["mcp__warehouse__tool_0042", "mcp__tools__echo"] });
+    expect(answers["several"]!.artifact).toEqual({
+      matches: ["mcp__warehouse__tool_0042", "mcp__tools__echo"],
+    });
     expect(answers["filtered"]!.text).not.toContain("mcp__tools__echo");
     expect(answers["unknown"]!.text).toContain('no server "nowhere". Servers: tools, warehouse');
   });
@@ -196,7 +225,9 @@ describe.each([
       "mcp__tools__echo",
     ]);
     for (let step = 1; step < seen.length; step += 1) {
-      expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(seen[step - 1]!.tools);
+      expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(
+        seen[step - 1]!.tools,
+      );
       expect(seen[step]!.system).toBe(seen[0]!.system);
     }
   });
@@ -209,7 +240,11 @@ describe.each([
       "two",
       "three",
     );
-    const agent = createAgent({ model, checkpointer: new MemorySaver(), middleware: [mcpMiddleware(source.hub), middleware] });
+    const agent = createAgent({
+      model,
+      checkpointer: new MemorySaver(),
+      middleware: [mcpMiddleware(source.hub), middleware],
+    });
     await agent.invoke({ messages: "go" }, { configurable: { thread_id: "a" } });
     await agent.invoke({ messages: "again" }, { configurable: { thread_id: "a" } });
     await agent.invoke({ messages: "other" }, { configurable: { thread_id: "b" } });
@@ -230,7 +265,11 @@ describe.each([
     const agent = createAgent({
       model,
       middleware: [
-        mcpMiddleware(source.hub, { servers: ["warehouse"], tools: ["tool_000*"], limits: { autoDeferChars: 0 } }),
+        mcpMiddleware(source.hub, {
+          servers: ["warehouse"],
+          tools: ["tool_000*"],
+          limits: { autoDeferChars: 0 },
+        }),
         middleware,
       ],
     });
@@ -253,18 +292,26 @@ describe.each([
   it("reports searches, calls and context sizes as events", async () => {
     const events: string[] = [];
     const ends = [
-      source.hub.on("search", ({ query, matches }) => events.push(`search ${query} ${matches.join()}`)),
+      source.hub.on("search", ({ query, matches }) =>
+        events.push(`search ${query} ${matches.join()}`),
+      ),
       source.hub.on("call", ({ serverName, toolName, status, toolCallId }) =>
         events.push(`call ${serverName} ${toolName} ${status} ${toolCallId}`),
       ),
-      source.hub.on("context", ({ withheldChars, threadId }) => events.push(`context ${withheldChars > 10_000} ${threadId}`)),
+      source.hub.on("context", ({ withheldChars, threadId }) =>
+        events.push(`context ${withheldChars > 10_000} ${threadId}`),
+      ),
     ];
     const model = scripted(
       calling({ name: "search_mcp_tools", args: { query: "mcp__tools__echo", limit: 1 }, id: "s" }),
       calling({ name: "mcp__tools__echo", args: { text: "x" }, id: "c" }),
       "done",
     );
-    const agent = createAgent({ model, checkpointer: new MemorySaver(), middleware: [mcpMiddleware(source.hub)] });
+    const agent = createAgent({
+      model,
+      checkpointer: new MemorySaver(),
+      middleware: [mcpMiddleware(source.hub)],
+    });
     await agent.invoke({ messages: "go" }, { configurable: { thread_id: "t" } });
     for (const end of ends) end();
     expect(events).toEqual([
@@ -278,9 +325,14 @@ describe.each([
 
   it("aborts a call when the run is aborted, and tells the server", async () => {
     const abort = new AbortController();
-    const model = scripted(calling({ name: "mcp__tools__slow", args: { ms: 60_000 }, id: "c" }), "never");
+    const model = scripted(
+      calling({ name: "mcp__tools__slow", args: { ms: 60_000 }, id: "c" }),
+      "never",
+    );
     const agent = createAgent({ model, middleware: [mcpMiddleware(source.hub)] });
-    const run = expect(agent.invoke({ messages: "go" }, { signal: abort.signal })).rejects.toThrow();
+    const run = expect(
+      agent.invoke({ messages: "go" }, { signal: abort.signal }),
+    ).rejects.toThrow();
     await until(async () => (await stats(source.hub)).callsByTool["slow"] === 1, "the call");
     abort.abort();
     await run;
@@ -291,14 +343,22 @@ describe.each([
     const tools = await source.hub.getTools({ servers: ["tools"] });
     const echo = tools.find(({ name }) => name === "mcp__tools__echo")!;
     expect(echo.metadata).toMatchObject({ serverName: "tools", toolName: "echo" });
-    const message: unknown = await echo.invoke({ type: "tool_call", id: "1", name: echo.name, args: { text: "direct" } });
+    const message: unknown = await echo.invoke({
+      type: "tool_call",
+      id: "1",
+      name: echo.name,
+      args: { text: "direct" },
+    });
     expect(ToolMessage.isInstance(message) && message.text).toContain("direct");
     expect(await echo.invoke({ text: "plain" })).toContain("plain");
   });
 
   it("serves several agents and many threads on one hub", async () => {
     const run = async (thread: number) => {
-      const model = scripted(calling({ name: "mcp__tools__echo", args: { text: `thread ${thread}` }, id: "c" }), "done");
+      const model = scripted(
+        calling({ name: "mcp__tools__echo", args: { text: `thread ${thread}` }, id: "c" }),
+        "done",
+      );
       const agent = createAgent({ model, middleware: [mcpMiddleware(source.hub)] });
       const result = await agent.invoke({ messages: [new HumanMessage("go")] });
       return answersOf(result.messages)["c"]!.text;
@@ -309,7 +369,12 @@ describe.each([
   });
 });
 
-async function stats(hub: McpHub): Promise<{ aborted: number; callsByTool: Record<string, number> }> {
+async function stats(
+  hub: McpHub,
+): Promise<{ aborted: number; callsByTool: Record<string, number> }> {
   const { content } = await hub.callTool("tools", "stats");
-  return JSON.parse(content.split("\n")[1]!) as { aborted: number; callsByTool: Record<string, number> };
+  return JSON.parse(content.split("\n")[1]!) as {
+    aborted: number;
+    callsByTool: Record<string, number>;
+  };
 }

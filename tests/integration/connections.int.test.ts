@@ -9,14 +9,23 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { createAgent } from "langchain";
 
-import { McpHub, mcpMiddleware, type McpEvents, type McpHubOptions, type McpServerEntry } from "../../src/index.js";
+import {
+  McpHub,
+  mcpMiddleware,
+  type McpEvents,
+  type McpHubOptions,
+  type McpServerEntry,
+} from "../../src/index.js";
 import { makeServer } from "../fixtures/servers/fixtureServer.mjs";
 import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
 import { serveWebSocket, type WebSocketFixture } from "../fixtures/servers/webSocket.mjs";
 import { answersOf, calling, scripted } from "../support/agents.js";
 import { isRunning, stdioFixture, until } from "../support/servers.js";
 
-const QUICK: Partial<McpHubOptions> = { warnings: "silent", timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 } };
+const QUICK: Partial<McpHubOptions> = {
+  warnings: "silent",
+  timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 },
+};
 const SOON = { enabled: true, delayMs: 10 };
 
 /** A server that can be broken, reached in one of the ways. */
@@ -39,7 +48,8 @@ let files = 0;
 async function stdio(): Promise<Breakable> {
   const pidFile = join(folder, `pid-${(files += 1)}`);
   const awayFile = `${pidFile}-away`;
-  const kill = async (): Promise<void> => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+  const kill = async (): Promise<void> =>
+    void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
   return {
     entry: stdioFixture({ pidFile, awayFile }, { restart: SOON }),
     kill,
@@ -66,7 +76,8 @@ function remote(
       leave: () => lives.at(-1)!.close(),
       back: async () => void lives.push(await serve({ port })),
       close: () => lives.at(-1)!.close(),
-      ran: (toolName) => lives.reduce((sum, { stats }) => sum + (stats.callsByTool[toolName] ?? 0), 0),
+      ran: (toolName) =>
+        lives.reduce((sum, { stats }) => sum + (stats.callsByTool[toolName] ?? 0), 0),
     };
   };
 }
@@ -102,7 +113,8 @@ describe.each([
   });
 
   const stateOf = (): string => hub.status()[0]!.state;
-  const echo = (text: string): Promise<string> => hub.callTool("s", "echo", { text }).then(({ content }) => content);
+  const echo = (text: string): Promise<string> =>
+    hub.callTool("s", "echo", { text }).then(({ content }) => content);
 
   it("answers, and its status is connected", async () => {
     expect(await echo("hello")).toContain("\nhello\n");
@@ -118,9 +130,14 @@ describe.each([
     }, "the loss");
     expect((await hub.callTool("good", "echo", { text: "still here" })).status).toBe("success");
     await server.back();
-    await until(async () => String(await held.invoke({ text: "again" })).includes("\nagain\n"), "the tool that was held");
+    await until(
+      async () => String(await held.invoke({ text: "again" })).includes("\nagain\n"),
+      "the tool that was held",
+    );
     expect(hub.status()[0]).toMatchObject({ state: "connected" });
-    expect(events.map(({ state }) => state)).toEqual(expect.arrayContaining(["reconnecting", "connected"]));
+    expect(events.map(({ state }) => state)).toEqual(
+      expect.arrayContaining(["reconnecting", "connected"]),
+    );
   });
 
   it("gives up after a series of attempts, tells the model, and is reconnected by hub.reconnect", async () => {
@@ -129,7 +146,9 @@ describe.each([
       await echo("x").catch(() => undefined);
       return stateOf() === "failed";
     }, "the end of the series");
-    const waits = events.filter(({ state, backoffMs }) => state === "reconnecting" && backoffMs !== undefined);
+    const waits = events.filter(
+      ({ state, backoffMs }) => state === "reconnecting" && backoffMs !== undefined,
+    );
     expect(waits).toHaveLength(5);
     const agent = createAgent({
       model: scripted(
@@ -143,7 +162,9 @@ describe.each([
     });
     const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
     expect(answers["c"]).toMatchObject({ status: "error" });
-    expect(answers["c"]!.text).toBe('Server "s" is not available now. Use other tools, or try again later.');
+    expect(answers["c"]!.text).toBe(
+      'Server "s" is not available now. Use other tools, or try again later.',
+    );
     expect(answers["f"]!.text).toContain("Not available now: s (failed)");
     await server.back();
     await hub.reconnect("s");
@@ -151,8 +172,14 @@ describe.each([
   });
 
   it("does not repeat a slow call that times out, and stays connected when a ping is answered", async () => {
-    const slow = new McpHub({ mcpServers: { s: server.entry }, ...QUICK, timeouts: { ...QUICK.timeouts, toolTimeoutMs: 100 } });
-    await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+    const slow = new McpHub({
+      mcpServers: { s: server.entry },
+      ...QUICK,
+      timeouts: { ...QUICK.timeouts, toolTimeoutMs: 100 },
+    });
+    await expect(slow.callTool("s", "slow", { ms: 400 })).rejects.toMatchObject({
+      code: "REQUEST_TIMEOUT",
+    });
     expect((await slow.callTool("s", "stats")).content).toContain('"slow":1');
     expect(slow.status()[0]!.state).toBe("connected");
     await slow.close();
@@ -167,18 +194,26 @@ describe.each([
     const flooded = new McpHub({ mcpServers: { s: made.entry }, ...QUICK });
     await flooded.callTool("s", "flood", { n: 20 });
     await until(
-      async () => Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1]) > 1,
+      async () =>
+        Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1]) > 1,
       "the listing",
     );
-    expect(Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1])).toBeLessThanOrEqual(3);
+    expect(
+      Number(/"listTools":(\d+)/.exec((await flooded.callTool("s", "stats")).content)![1]),
+    ).toBeLessThanOrEqual(3);
     await flooded.close();
     await made.close();
   });
 
   it("closes twice, in the middle of a call, and leaves nothing behind", async () => {
     const call = hub.callTool("s", "slow", { ms: 5_000 });
-    const settled = expect(call).rejects.toMatchObject({ code: expect.stringMatching(/SESSION_LOST|CLOSED/) });
-    await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
+    const settled = expect(call).rejects.toMatchObject({
+      code: expect.stringMatching(/SESSION_LOST|CLOSED/),
+    });
+    await until(
+      async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content),
+      "the call",
+    );
     await Promise.all([hub.close(), hub.close()]);
     await settled;
     await hub.close();
@@ -187,21 +222,32 @@ describe.each([
 
   it("lets calls in flight end when it drains, and refuses new ones", async () => {
     const call = hub.callTool("s", "slow", { ms: 300 });
-    await until(async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content), "the call");
+    await until(
+      async () => /"maxInFlight":[2-9]/.test((await hub.callTool("s", "stats")).content),
+      "the call",
+    );
     const closing = hub.close({ drainMs: 5_000 });
-    await expect(hub.callTool("s", "echo", { text: "late" })).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(hub.callTool("s", "echo", { text: "late" })).rejects.toMatchObject({
+      code: "CLOSED",
+    });
     expect((await call).content).toContain("slept");
     await closing;
   });
 });
 
-async function floodServer(transport: string, options: object): Promise<{ entry: McpServerEntry; close: () => Promise<void> }> {
+async function floodServer(
+  transport: string,
+  options: object,
+): Promise<{ entry: McpServerEntry; close: () => Promise<void> }> {
   if (transport === "WebSocket") {
     const fixture = await serveWebSocket({ ...options });
     return { entry: { url: fixture.url }, close: fixture.close };
   }
   const fixture = await serveHttp({ ...options });
-  return { entry: transport === "SSE" ? { url: fixture.sseUrl, transport: "sse" } : { url: fixture.url }, close: fixture.close };
+  return {
+    entry: transport === "SSE" ? { url: fixture.sseUrl, transport: "sse" } : { url: fixture.url },
+    close: fixture.close,
+  };
 }
 
 describe("a lost session", () => {
@@ -212,7 +258,9 @@ describe("a lost session", () => {
       const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK });
       await hub.callTool("s", "echo", { text: "1" });
       fixture.forgetSessions();
-      const results = await Promise.all(["2", "3", "4"].map((text) => hub.callTool("s", "echo", { text })));
+      const results = await Promise.all(
+        ["2", "3", "4"].map((text) => hub.callTool("s", "echo", { text })),
+      );
       expect(results.map(({ status }) => status)).toEqual(["success", "success", "success"]);
       expect(fixture.stats.callsByTool).toEqual({ echo: 4 });
       expect(fixture.stats.sessions).toBe(2);
@@ -223,11 +271,16 @@ describe("a lost session", () => {
 
   it("over SSE is replaced by a new one", async () => {
     const fixture = await serveHttp();
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.sseUrl, transport: "sse", reconnect: SOON } }, ...QUICK });
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.sseUrl, transport: "sse", reconnect: SOON } },
+      ...QUICK,
+    });
     await hub.callTool("s", "echo", { text: "1" });
     fixture.breakConnections();
     await until(
-      async () => (await hub.callTool("s", "echo", { text: "2" }).catch(() => undefined))?.status === "success",
+      async () =>
+        (await hub.callTool("s", "echo", { text: "2" }).catch(() => undefined))?.status ===
+        "success",
       "the session",
     );
     await hub.close();
@@ -256,13 +309,18 @@ describe("a connection that breaks during an answer", () => {
   });
 
   it("is repeated for a tool whose annotations are trusted, and not for one whose annotations are not", async () => {
-    const tools = [{ name: "look", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
+    const tools = [
+      { name: "look", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } },
+    ];
     for (const [trustAnnotations, ran] of [
       [true, 2],
       [false, 1],
     ] as const) {
       const fixture = await serveHttp({ tools, resetTool: "look", resetOnce: true });
-      const hub = new McpHub({ mcpServers: { s: { url: fixture.url, trustAnnotations } }, ...QUICK });
+      const hub = new McpHub({
+        mcpServers: { s: { url: fixture.url, trustAnnotations } },
+        ...QUICK,
+      });
       await hub.callTool("s", "look").catch(() => undefined);
       expect(fixture.stats.callsByTool).toEqual({ look: ran });
       await hub.close();
@@ -274,7 +332,9 @@ describe("a connection that breaks during an answer", () => {
     const fixture = await serveWebSocket();
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
     await hub.connect();
-    const call = expect(hub.callTool("s", "slow", { ms: 20_000 })).rejects.toMatchObject({ code: "SESSION_LOST" });
+    const call = expect(hub.callTool("s", "slow", { ms: 20_000 })).rejects.toMatchObject({
+      code: "SESSION_LOST",
+    });
     await until(() => fixture.stats.calls === 1, "the call");
     fixture.breakConnections();
     await call;
@@ -297,7 +357,9 @@ describe("a server that goes silent", () => {
       });
       await hub.connect();
       fixture.options["frozen"] = true;
-      await expect(hub.callTool("s", "echo", { text: "x" })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+      await expect(hub.callTool("s", "echo", { text: "x" })).rejects.toMatchObject({
+        code: "REQUEST_TIMEOUT",
+      });
       await until(() => hub.status()[0]!.state === "failed", "the loss");
       fixture.options["frozen"] = false;
       await hub.reconnect("s");
@@ -311,7 +373,10 @@ describe("a server that goes silent", () => {
   it("over stdio (a stopped process) is lost, restarted, and leaves no process", async () => {
     const pidFile = join(folder, `pid-${(files += 1)}`);
     const tools = [{ name: "freeze", inputSchema: { type: "object" } }];
-    const entry = stdioFixture({ pidFile, tools }, { restart: SOON, toolTimeoutMs: 100, requestTimeoutMs: 300 });
+    const entry = stdioFixture(
+      { pidFile, tools },
+      { restart: SOON, toolTimeoutMs: 100, requestTimeoutMs: 300 },
+    );
     const hub = new McpHub({ mcpServers: { s: entry }, ...QUICK });
     await hub.connect();
     const stopped = Number(readFileSync(pidFile, "utf8"));
@@ -372,7 +437,9 @@ describe("lists besides tools", () => {
     fixture.options["prompts"] = [{ name: "two", description: "other" }, { name: "three" }];
     await fixture.announcePrompts();
     await until(() => events.length > 0, "the announcement");
-    expect(events).toEqual([{ serverName: "s", kind: "prompts", added: ["three"], removed: ["one"], changed: ["two"] }]);
+    expect(events).toEqual([
+      { serverName: "s", kind: "prompts", added: ["three"], removed: ["one"], changed: ["two"] },
+    ]);
     expect(await hub.listPrompts("s")).toHaveLength(2);
     expect(fixture.stats.listPrompts).toBe(2);
     expect(await hub.listResources("s")).toEqual([]);
@@ -381,11 +448,17 @@ describe("lists besides tools", () => {
   });
 });
 
-const TOO_LARGE = { code: "MESSAGE_TOO_LARGE", message: expect.stringContaining("larger than 10 MB (limits.maxMessageBytes)") };
+const TOO_LARGE = {
+  code: "MESSAGE_TOO_LARGE",
+  message: expect.stringContaining("larger than 10 MB (limits.maxMessageBytes)"),
+};
 
 describe("results larger than maxMessageBytes", () => {
   it.each<[string, () => Promise<Pick<Breakable, "entry" | "close">>]>([
-    ["stdio", async () => ({ entry: stdioFixture({}, { restart: SOON }), close: async () => undefined })],
+    [
+      "stdio",
+      async () => ({ entry: stdioFixture({}, { restart: SOON }), close: async () => undefined }),
+    ],
     [
       "WebSocket",
       async () => {
@@ -397,7 +470,10 @@ describe("results larger than maxMessageBytes", () => {
       "SSE",
       async () => {
         const fixture = await serveHttp();
-        return { entry: { url: fixture.sseUrl, transport: "sse", reconnect: SOON }, close: fixture.close };
+        return {
+          entry: { url: fixture.sseUrl, transport: "sse", reconnect: SOON },
+          close: fixture.close,
+        };
       },
     ],
   ])("over %s end the connection, which says why and is back", async (_name, make) => {
@@ -405,7 +481,9 @@ describe("results larger than maxMessageBytes", () => {
     const hub = new McpHub({ mcpServers: { s: entry }, ...QUICK });
     await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toMatchObject(TOO_LARGE);
     await until(
-      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      async () =>
+        (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status ===
+        "success",
       "the restart",
     );
     await hub.close();
@@ -415,23 +493,31 @@ describe("results larger than maxMessageBytes", () => {
   it.each([
     ["an event stream", {}],
     ["plain JSON", { json: true }],
-  ])("over streamable HTTP with %s end the call alone, and the server is not asked again", async (_name, options) => {
-    const fixture = await serveHttp(options);
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, idempotent: ["big"] } }, ...QUICK });
-    await hub.callTool("s", "echo", { text: "x" });
-    const calls = fixture.stats.calls;
-    await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toMatchObject(TOO_LARGE);
-    expect(fixture.stats.calls).toBe(calls + 1);
-    expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
-    await hub.close();
-    await fixture.close();
-  });
+  ])(
+    "over streamable HTTP with %s end the call alone, and the server is not asked again",
+    async (_name, options) => {
+      const fixture = await serveHttp(options);
+      const hub = new McpHub({
+        mcpServers: { s: { url: fixture.url, idempotent: ["big"] } },
+        ...QUICK,
+      });
+      await hub.callTool("s", "echo", { text: "x" });
+      const calls = fixture.stats.calls;
+      await expect(hub.callTool("s", "big", { n: 11_000_000 })).rejects.toMatchObject(TOO_LARGE);
+      expect(fixture.stats.calls).toBe(calls + 1);
+      expect((await hub.callTool("s", "echo", { text: "x" })).status).toBe("success");
+      await hub.close();
+      await fixture.close();
+    },
+  );
 
   it("arrive when the limit is raised", async () => {
     const fixture = await serveHttp();
     const limits = { maxMessageBytes: 20_000_000 };
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url } }, ...QUICK, limits });
-    expect((await hub.callTool("s", "big", { n: 11_000_000 })).artifact.truncated?.totalChars).toBeGreaterThan(11_000_000);
+    expect(
+      (await hub.callTool("s", "big", { n: 11_000_000 })).artifact.truncated?.totalChars,
+    ).toBeGreaterThan(11_000_000);
     await hub.close();
     await fixture.close();
   });
@@ -448,21 +534,35 @@ describe("the breaker", () => {
     });
     await hub.connect();
     for (let call = 0; call < 3; call += 1) {
-      await expect(hub.callTool("s", "slow", { ms: 200 })).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+      await expect(hub.callTool("s", "slow", { ms: 200 })).rejects.toMatchObject({
+        code: "REQUEST_TIMEOUT",
+      });
     }
     const { calls } = fixture.stats;
     const model = scripted(
-      calling(...Array.from({ length: 20 }, (_, index) => ({ name: "mcp__s__echo", args: { text: "x" }, id: `c${index}` }))),
+      calling(
+        ...Array.from({ length: 20 }, (_, index) => ({
+          name: "mcp__s__echo",
+          args: { text: "x" },
+          id: `c${index}`,
+        })),
+      ),
       "ok",
     );
     const agent = createAgent({ model, middleware: [mcpMiddleware(hub)] });
     const answers = Object.values(answersOf((await agent.invoke({ messages: "go" })).messages));
     expect(answers).toHaveLength(20);
-    for (const { text } of answers) expect(text).toMatch(/^Server "s" is unavailable until \d{4}-.*Do not call it before/);
+    for (const { text } of answers)
+      expect(text).toMatch(/^Server "s" is unavailable until \d{4}-.*Do not call it before/);
     expect(fixture.stats.calls).toBe(calls);
-    expect(hub.status()[0]).toMatchObject({ state: "connected", unavailableUntil: expect.stringMatching(/^\d{4}-/) });
+    expect(hub.status()[0]).toMatchObject({
+      state: "connected",
+      unavailableUntil: expect.stringMatching(/^\d{4}-/),
+    });
     await until(
-      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      async () =>
+        (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status ===
+        "success",
       "the probe",
     );
     expect(hub.status()[0]).not.toHaveProperty("unavailableUntil");
@@ -471,7 +571,11 @@ describe("the breaker", () => {
   });
 
   it("stays closed for tools that fail and requests that are refused", async () => {
-    const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK, limits: { breakerFailures: 2 } });
+    const hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      ...QUICK,
+      limits: { breakerFailures: 2 },
+    });
     for (let call = 0; call < 5; call += 1) {
       expect((await hub.callTool("s", "fail")).status).toBe("error");
       await expect(hub.callTool("s", "rpc_error")).rejects.toMatchObject({ code: "SERVER_ERROR" });
@@ -485,7 +589,10 @@ describe("closing", () => {
   it("ends a wait for the next attempt: no further connect", async () => {
     const fixture = await serveHttp();
     const { url, port } = fixture;
-    const hub = new McpHub({ mcpServers: { s: { url, reconnect: { enabled: true, delayMs: 200 } } }, ...QUICK });
+    const hub = new McpHub({
+      mcpServers: { s: { url, reconnect: { enabled: true, delayMs: 200 } } },
+      ...QUICK,
+    });
     await hub.connect();
     await fixture.close();
     await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined);
@@ -504,12 +611,16 @@ describe("regressions", () => {
     const fixture = await serveHttp();
     const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: SOON } }, ...QUICK });
     await hub.connect();
-    const calls = [1, 2, 3, 4, 5].map(() => hub.callTool("s", "slow", { ms: 10_000 }).catch(() => "broken"));
+    const calls = [1, 2, 3, 4, 5].map(() =>
+      hub.callTool("s", "slow", { ms: 10_000 }).catch(() => "broken"),
+    );
     await until(() => fixture.stats.calls === 5, "the calls");
     fixture.breakConnections();
     expect(await Promise.all(calls)).toEqual(Array.from({ length: 5 }, () => "broken"));
     await until(
-      async () => (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status === "success",
+      async () =>
+        (await hub.callTool("s", "echo", { text: "x" }).catch(() => undefined))?.status ===
+        "success",
       "an answer",
     );
     expect(hub.status()[0]).not.toHaveProperty("unavailableUntil");
@@ -532,7 +643,10 @@ describe("regressions", () => {
         }
       });`;
     const restart = { enabled: true, delayMs: 10, maxAttempts: 4 };
-    const hub = new McpHub({ mcpServers: { s: { command: process.execPath, args: ["-e", script], restart } }, ...QUICK });
+    const hub = new McpHub({
+      mcpServers: { s: { command: process.execPath, args: ["-e", script], restart } },
+      ...QUICK,
+    });
     await hub.connect();
     await until(() => hub.status()[0]!.state === "failed", "the end of the series");
     expect(readFileSync(starts, "utf8").length).toBeLessThanOrEqual(7);
@@ -551,8 +665,12 @@ describe("regressions", () => {
         if (method === "tools/call") answer(id, { content: [{ type: "text", text: String(pings) }] });
         setTimeout(() => console.log("handled " + method), 5);
       });`;
-    const hub = new McpHub({ mcpServers: { s: { command: process.execPath, args: ["-e", script] } }, ...QUICK });
-    for (let call = 0; call < 20; call += 1) expect((await hub.callTool("s", "pings")).content).toContain("\n0\n");
+    const hub = new McpHub({
+      mcpServers: { s: { command: process.execPath, args: ["-e", script] } },
+      ...QUICK,
+    });
+    for (let call = 0; call < 20; call += 1)
+      expect((await hub.callTool("s", "pings")).content).toContain("\n0\n");
     await hub.close();
   });
 
@@ -564,14 +682,21 @@ describe("regressions", () => {
     const calls = [1, 2, 3].map(() => hub.callTool("s", "echo", { text: "x" }));
     await until(() => hub.status()[0]!.state === "reconnecting", "the loss");
     await hub.reconnect("s");
-    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(["success", "success", "success"]);
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([
+      "success",
+      "success",
+      "success",
+    ]);
     await hub.close();
     await fixture.close();
   });
 
   it("reconnect does not wait for a connect that hangs, nor close for a wait", async () => {
     const fixture = await serveHttp({ hang: true });
-    const hub = new McpHub({ mcpServers: { s: { url: fixture.url, reconnect: { delayMs: 20_000 } } }, ...QUICK });
+    const hub = new McpHub({
+      mcpServers: { s: { url: fixture.url, reconnect: { delayMs: 20_000 } } },
+      ...QUICK,
+    });
     const first = hub.connect();
     await until(() => fixture.stats.headers.length > 0, "the request");
     delete fixture.options["hang"];
@@ -609,7 +734,10 @@ describe("regressions", () => {
     await fixture.announce();
     await until(() => fixture.stats.listTools > listTools, "the listing that fails");
     delete fixture.options["failList"];
-    await until(() => hub.snapshot("s")!.tools.some(({ name }) => name === "brand_new"), "the next one");
+    await until(
+      () => hub.snapshot("s")!.tools.some(({ name }) => name === "brand_new"),
+      "the next one",
+    );
     await hub.close();
     await fixture.close();
   });
@@ -662,7 +790,8 @@ describe("regressions", () => {
     const onWarning = (warning: Error): void => void warnings.push(warning.name);
     process.on("warning", onWarning);
     const hub = new McpHub({ mcpServers: { s: stdioFixture() }, ...QUICK });
-    for (let call = 0; call < 15; call += 1) await hub.callTool("s", "echo", { text: "x".repeat(300_000) });
+    for (let call = 0; call < 15; call += 1)
+      await hub.callTool("s", "echo", { text: "x".repeat(300_000) });
     await hub.close();
     process.off("warning", onWarning);
     expect(warnings).toEqual([]);
@@ -679,7 +808,9 @@ describe("a host that does not close its hub", () => {
   ])("and %s is not kept alive, and ends a stubborn server", async (_name, how, signal) => {
     const pidFile = join(folder, `pid-${(files += 1)}`);
     const script = fileURLToPath(new URL("../fixtures/hostLife.ts", import.meta.url));
-    const host = spawn(process.execPath, ["--import", "tsx", script, how, pidFile], { stdio: ["ignore", "pipe", "ignore"] });
+    const host = spawn(process.execPath, ["--import", "tsx", script, how, pidFile], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     let printed = "";
     host.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString()));
     await until(() => printed.includes("ready"), "the host");
@@ -695,7 +826,9 @@ describe("a wrapper that is killed", () => {
     const { command, args } = stdioFixture({ pidFile, stubborn: true });
     const script = `${command} ${args.map((arg) => `'${arg}'`).join(" ")} & echo $$ > ${pidFile}.sh; wait`;
     const hub = new McpHub({
-      mcpServers: { s: { command: "sh", args: ["-c", `exec 3<&0; ${script.replace("&", "<&3 &")}`] } },
+      mcpServers: {
+        s: { command: "sh", args: ["-c", `exec 3<&0; ${script.replace("&", "<&3 &")}`] },
+      },
       ...QUICK,
     });
     await hub.connect(undefined, { onFailure: "throw" });
@@ -738,7 +871,9 @@ describe("other ways to reach a server", () => {
     expect(client.transport).toBeDefined();
     await client.close();
     const closed = new McpHub({ mcpServers: { s: { client } }, ...QUICK });
-    await expect(closed.connect(undefined, { onFailure: "throw" })).rejects.toThrow(/is not connected/);
+    await expect(closed.connect(undefined, { onFailure: "throw" })).rejects.toThrow(
+      /is not connected/,
+    );
     await closed.close();
   });
 

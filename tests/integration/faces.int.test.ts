@@ -6,18 +6,31 @@ import { calling } from "../support/agents.js";
 import { converse, FACES } from "../support/conversation.js";
 
 const TOOLS = [
-  { name: "get_page", description: "Reads a page of the wiki", annotations: { readOnlyHint: true } },
+  {
+    name: "get_page",
+    description: "Reads a page of the wiki",
+    annotations: { readOnlyHint: true },
+  },
   { name: "put_page", description: "Writes a page of the wiki" },
   { name: "drop_wiki", description: "Deletes everything" },
-].map((tool) => ({ ...tool, inputSchema: { type: "object", properties: { page: { type: "string" } }, required: ["page"] } }));
+].map((tool) => ({
+  ...tool,
+  inputSchema: { type: "object", properties: { page: { type: "string" } }, required: ["page"] },
+}));
 const SERVER = {
   name: "wiki",
   noBase: true,
   tools: TOOLS,
-  resources: { "wiki://home": { text: "welcome" }, "wiki://secret": { text: "secret" }, "wiki://asked": { text: "asked" } },
+  resources: {
+    "wiki://home": { text: "welcome" },
+    "wiki://secret": { text: "secret" },
+    "wiki://asked": { text: "asked" },
+  },
   prompts: [{ name: "review", arguments: [{ name: "page", required: true }] }],
   promptMessages: {
-    review: ({ page }: { page: string }) => [{ role: "user", content: { type: "text", text: `Review ${page}` } }],
+    review: ({ page }: { page: string }) => [
+      { role: "user", content: { type: "text", text: `Review ${page}` } },
+    ],
   },
 };
 const POLICY = {
@@ -37,9 +50,13 @@ async function use(
 ): Promise<void> {
   const http = await serveHttp({ ...SERVER });
   const client =
-    kind === "wrapped" ? new MultiServerMCPClient({ mcpServers: { wiki: { transport: "http", url: http.url } } }) : undefined;
+    kind === "wrapped"
+      ? new MultiServerMCPClient({ mcpServers: { wiki: { transport: "http", url: http.url } } })
+      : undefined;
   const hub =
-    client === undefined ? new McpHub({ ...SETTINGS, mcpServers: { wiki: { url: http.url } } }) : McpHub.wrap(client, SETTINGS);
+    client === undefined
+      ? new McpHub({ ...SETTINGS, mcpServers: { wiki: { url: http.url } } })
+      : McpHub.wrap(client, SETTINGS);
   try {
     await run(hub, http.stats);
   } finally {
@@ -66,7 +83,9 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(before["put_page"]).toBeUndefined();
         expect(given.asked?.actionRequests).toHaveLength(1);
         // The person speaks on; what is asked about is another thing.
-        const { asked } = await say("never mind. What is in @wiki:wiki://asked ?", { decide: () => [{ type: "approve" }] });
+        const { asked } = await say("never mind. What is in @wiki:wiki://asked ?", {
+          decide: () => [{ type: "approve" }],
+        });
         expect(asked?.actionRequests.map(({ operation }) => operation)).toEqual(["read"]);
         expect(stats.callsByTool).toEqual(before);
       }));
@@ -75,7 +94,11 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
       use(kind, async (hub, stats) => {
         const { say, seen } = converse(
           hub,
-          [call("1", "search_mcp_tools", { query: "read a page" }), call("2", "mcp__wiki__get_page"), "done"],
+          [
+            call("1", "search_mcp_tools", { query: "read a page" }),
+            call("2", "mcp__wiki__get_page"),
+            "done",
+          ],
           { face },
         );
         const { answers, last } = await say("read it");
@@ -96,7 +119,12 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
           call("4", "mcp__wiki__get_page", {}),
         ];
         const { answers } = await converse(hub, calls, { face }).say("go");
-        expect(Object.values(answers).map(({ status }) => status)).toEqual(["success", "success", "error", "error"]);
+        expect(Object.values(answers).map(({ status }) => status)).toEqual([
+          "success",
+          "success",
+          "error",
+          "error",
+        ]);
         expect(answers["3"]!.text).toContain("is not available");
         expect(answers["4"]!.text).toContain("page");
         expect(stats.callsByTool).toEqual({ get_page: 2 });
@@ -110,7 +138,8 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
           { id: "3", name: "mcp__wiki__get_page", args: { page: "c" } },
         );
         const { answers, asked } = await converse(hub, [step, "done"], { face }).say("go", {
-          decide: ({ actionRequests }) => actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
+          decide: ({ actionRequests }) =>
+            actionRequests.map((_request, index) => ({ type: index === 0 ? "approve" : "reject" })),
         });
         expect(asked?.actionRequests.map(({ callId, args }) => [callId, args])).toEqual([
           ["1", { page: "a" }],
@@ -125,7 +154,9 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
       use(kind, async (hub, stats) => {
         const { say, seen } = converse(hub, [], { face });
         await say("read @wiki:wiki://home and @wiki:wiki://secret");
-        expect(seen[0]!.system).toContain('<MCP_RESOURCE server="wiki" uri="wiki://home">\nwelcome\n</MCP_RESOURCE>');
+        expect(seen[0]!.system).toContain(
+          '<MCP_RESOURCE server="wiki" uri="wiki://home">\nwelcome\n</MCP_RESOURCE>',
+        );
         expect(seen[0]!.system).toContain("The policy does not allow this resource.");
         expect(stats.reads).toEqual({ "wiki://home": 1 });
         const { messages } = await say("/mcp__wiki__review page=home");
@@ -142,7 +173,8 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
 
     it("run tools by execute_mcp_tool, with the policy of the tool it names", () =>
       use(kind, async (hub, stats) => {
-        const execute = (id: string, name: string, args: unknown) => call(id, "execute_mcp_tool", { name, arguments: args });
+        const execute = (id: string, name: string, args: unknown) =>
+          call(id, "execute_mcp_tool", { name, arguments: args });
         const { say, seen } = converse(
           hub,
           [
@@ -165,7 +197,9 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
         expect(answers["3"]!.text).toContain('"page":"text"');
         expect(answers["4"]!.text).toContain('Its arguments: {"type":"object"');
         expect(answers["5"]!.text).toContain('The tool "mcp__wiki__drop_wiki" is not available.');
-        expect(answers["6"]!.text).toBe('There is no tool "get_page". Use one of: mcp__wiki__get_page.');
+        expect(answers["6"]!.text).toBe(
+          'There is no tool "get_page". Use one of: mcp__wiki__get_page.',
+        );
         expect(answers["7"]!.text).toContain('Give the "name" of a tool');
         expect(stats.callsByTool).toEqual({ get_page: 2 });
         expect(new Set(seen.map(({ system }) => system)).size).toBe(1);
@@ -174,13 +208,34 @@ describe.each(["managed", "wrapped"])("%s servers", (kind) => {
     it("ask about the tool that execute_mcp_tool names, and run the edited arguments", () =>
       use(kind, async (hub, stats) => {
         const step = calling(
-          { id: "1", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "a" } } },
-          { id: "2", name: "execute_mcp_tool", args: { name: "mcp__wiki__put_page", arguments: { page: "b" } } },
+          {
+            id: "1",
+            name: "execute_mcp_tool",
+            args: { name: "mcp__wiki__put_page", arguments: { page: "a" } },
+          },
+          {
+            id: "2",
+            name: "execute_mcp_tool",
+            args: { name: "mcp__wiki__put_page", arguments: { page: "b" } },
+          },
         );
-        const { answers, asked } = await converse(hub, [step, "done"], { face, options: { strategy: "execute" } }).say("go", {
-          decide: () => [{ type: "edit", editedAction: { args: { page: "edited" } } }, { type: "reject" }],
+        const { answers, asked } = await converse(hub, [step, "done"], {
+          face,
+          options: { strategy: "execute" },
+        }).say("go", {
+          decide: () => [
+            { type: "edit", editedAction: { args: { page: "edited" } } },
+            { type: "reject" },
+          ],
         });
-        expect(asked?.actionRequests.map(({ name, toolName, args, callId }) => [name, toolName, args, callId])).toEqual([
+        expect(
+          asked?.actionRequests.map(({ name, toolName, args, callId }) => [
+            name,
+            toolName,
+            args,
+            callId,
+          ]),
+        ).toEqual([
           ["mcp__wiki__put_page", "put_page", { page: "a" }, "1"],
           ["mcp__wiki__put_page", "put_page", { page: "b" }, "2"],
         ]);

@@ -23,7 +23,9 @@ let count = 0;
 const pidFile = (): string => join(folder, `pid-${(count += 1)}`);
 const pidIn = (file: string): number => Number(readFileSync(file, "utf8"));
 
-/** A hub with one faulty and one good server; checks that the good one works and nothing is left. */
+/**
+ * A hub with one faulty and one good server; checks that the good one works and nothing is left.
+ */
 async function beside(
   faulty: object,
   check: (hub: McpHub, failure: Error | undefined) => Promise<void> | void,
@@ -35,7 +37,9 @@ async function beside(
   try {
     const { connected, failed } = await hub.connect();
     expect(connected).toContain("good");
-    expect((await hub.callTool("good", "echo", { text: "still here" })).content).toContain("still here");
+    expect((await hub.callTool("good", "echo", { text: "still here" })).content).toContain(
+      "still here",
+    );
     await check(hub, failed[0]?.error);
   } finally {
     await hub.close();
@@ -49,7 +53,11 @@ describe("servers with faults, beside a good one", () => {
       expect(failure!.message).toMatch(
         /Server "faulty" could not be opened: .*ENOENT.*Check that "command" is a program on the PATH/,
       );
-      expect(hub.status()[0]).toMatchObject({ serverName: "faulty", state: "failed", error: expect.stringContaining("ENOENT") });
+      expect(hub.status()[0]).toMatchObject({
+        serverName: "faulty",
+        state: "failed",
+        error: expect.stringContaining("ENOENT"),
+      });
     });
   });
 
@@ -75,31 +83,41 @@ describe("servers with faults, beside a good one", () => {
 
   it("ends a server that never answers, and leaves no process", async () => {
     const file = pidFile();
-    await beside(stdioFixture({ hang: true, pidFile: file, stubborn: true }, { connectTimeoutMs: 400 }), (hub, failure) => {
-      expect(failure).toMatchObject({ code: "CONNECT_TIMEOUT", serverName: "faulty" });
-      expect(failure!.message).toContain("was not ready within 400 ms");
-      expect(hub.status()[0]!.state).toBe("failed");
-      expect(isRunning(pidIn(file))).toBe(false);
-    });
+    await beside(
+      stdioFixture({ hang: true, pidFile: file, stubborn: true }, { connectTimeoutMs: 400 }),
+      (hub, failure) => {
+        expect(failure).toMatchObject({ code: "CONNECT_TIMEOUT", serverName: "faulty" });
+        expect(failure!.message).toContain("was not ready within 400 ms");
+        expect(hub.status()[0]!.state).toBe("failed");
+        expect(isRunning(pidIn(file))).toBe(false);
+      },
+    );
   });
 
   it("ends a server that connects and never lists", async () => {
     const file = pidFile();
-    await beside(stdioFixture({ hangList: true, pidFile: file }, { connectTimeoutMs: 600 }), (_hub, failure) => {
-      expect(failure).toMatchObject({ code: "CONNECT_TIMEOUT" });
-      expect(isRunning(pidIn(file))).toBe(false);
-    });
+    await beside(
+      stdioFixture({ hangList: true, pidFile: file }, { connectTimeoutMs: 600 }),
+      (_hub, failure) => {
+        expect(failure).toMatchObject({ code: "CONNECT_TIMEOUT" });
+        expect(isRunning(pidIn(file))).toBe(false);
+      },
+    );
   });
 
   it("names a server whose tool list fails", async () => {
     await beside(stdioFixture({ failList: true }), (_hub, failure) => {
-      expect(failure!.message).toContain('Server "faulty" was reached, but its tools could not be listed');
+      expect(failure!.message).toContain(
+        'Server "faulty" was reached, but its tools could not be listed',
+      );
       expect(failure!.message).toContain("the list exploded");
     });
   });
 
   it("ignores a line on stdout that is no message", async () => {
-    await beside(stdioFixture({ strayLine: true }), (_hub, failure) => expect(failure).toBeUndefined());
+    await beside(stdioFixture({ strayLine: true }), (_hub, failure) =>
+      expect(failure).toBeUndefined(),
+    );
   });
 
   it("has no tools from a server without the tools capability", async () => {
@@ -110,27 +128,36 @@ describe("servers with faults, beside a good one", () => {
   });
 
   it("names a missing variable and fails only that server", async () => {
-    await beside(stdioFixture({}, { env: { TOKEN: "${NO_SUCH_VARIABLE_SET}" } }), (_hub, failure) => {
-      expect(failure).toMatchObject({ code: "INVALID_CONFIG", serverName: "faulty" });
-      expect(failure!.message).toContain("NO_SUCH_VARIABLE_SET");
-    });
+    await beside(
+      stdioFixture({}, { env: { TOKEN: "${NO_SUCH_VARIABLE_SET}" } }),
+      (_hub, failure) => {
+        expect(failure).toMatchObject({ code: "INVALID_CONFIG", serverName: "faulty" });
+        expect(failure!.message).toContain("NO_SUCH_VARIABLE_SET");
+      },
+    );
   });
 
   it("names a refused port, a 500 and a 401", async () => {
     const refused = await serveHttp();
     await refused.close();
-    await beside({ url: refused.url }, (_hub, failure) => expect(failure!.message).toContain("ECONNREFUSED"));
+    await beside({ url: refused.url }, (_hub, failure) =>
+      expect(failure!.message).toContain("ECONNREFUSED"),
+    );
     const broken = await serveHttp({ status: 500, body: "boom" });
     await beside({ url: broken.url }, (_hub, failure) => expect(failure!.message).toContain("500"));
     await broken.close();
     const locked = await serveHttp({ token: "right" });
-    await beside({ url: locked.url, headers: { Authorization: "Bearer wrong-secret" } }, (hub, failure) => {
-      expect(McpAuthRequiredError.isInstance(failure)).toBe(true);
-      expect(hub.status()[0]!.state).toBe("needs-auth");
-      expect(failure!.message).not.toContain("wrong-secret");
-    });
-    await beside({ url: locked.url, auth: { headers: { Authorization: "Bearer ${LOCK:-right}" } } }, (_hub, failure) =>
-      expect(failure).toBeUndefined(),
+    await beside(
+      { url: locked.url, headers: { Authorization: "Bearer wrong-secret" } },
+      (hub, failure) => {
+        expect(McpAuthRequiredError.isInstance(failure)).toBe(true);
+        expect(hub.status()[0]!.state).toBe("needs-auth");
+        expect(failure!.message).not.toContain("wrong-secret");
+      },
+    );
+    await beside(
+      { url: locked.url, auth: { headers: { Authorization: "Bearer ${LOCK:-right}" } } },
+      (_hub, failure) => expect(failure).toBeUndefined(),
     );
     await locked.close();
   });
@@ -142,8 +169,15 @@ describe("servers with faults, beside a good one", () => {
       async (hub, failure) => {
         expect(failure).toBeDefined();
         const { middleware, seen } = spyMiddleware();
-        const agent = createAgent({ model: scripted("a", "b", "c"), middleware: [mcpMiddleware(hub), middleware] });
-        await until(async () => (await agent.invoke({ messages: "go" })) !== undefined && hub.status()[0]!.state === "failed");
+        const agent = createAgent({
+          model: scripted("a", "b", "c"),
+          middleware: [mcpMiddleware(hub), middleware],
+        });
+        await until(
+          async () =>
+            (await agent.invoke({ messages: "go" })) !== undefined &&
+            hub.status()[0]!.state === "failed",
+        );
         expect(seen[0]!.system).toContain("Not available now: faulty");
         delete server.options["status"];
         await until(() => {
@@ -162,7 +196,10 @@ describe("servers with faults, beside a good one", () => {
     await beside(stdioFixture(), async (hub) => {
       const echo = (await hub.getTools({ servers: ["faulty"], tools: ["echo"] }))[0]!;
       await expect(hub.callTool("faulty", "die")).rejects.toMatchObject({ code: "SESSION_LOST" });
-      expect(hub.status()[0]).toMatchObject({ state: "failed", error: expect.stringContaining("exited with code 3") });
+      expect(hub.status()[0]).toMatchObject({
+        state: "failed",
+        error: expect.stringContaining("exited with code 3"),
+      });
       await expect(hub.callTool("faulty", "echo", { text: "x" })).rejects.toMatchObject({
         code: "SESSION_LOST",
         message: expect.stringContaining('hub.reconnect("faulty")'),
@@ -209,8 +246,13 @@ describe("tool lists with faults", () => {
     expect(hub.status()[0]!.tools).toBe(13);
     expect(warnings.filter((text) => text.startsWith("TOOL_DROPPED"))).toHaveLength(3);
     expect(warnings.filter((text) => text.startsWith("TOOL_MENDED"))).toHaveLength(2);
-    expect((await hub.callTool("s", "no_type", { a: "x" })).content).toContain('"called":"no_type"');
-    await expect(hub.callTool("s", "no_type", {})).rejects.toMatchObject({ code: "INVALID_ARGUMENTS", rpcCode: -32602 });
+    expect((await hub.callTool("s", "no_type", { a: "x" })).content).toContain(
+      '"called":"no_type"',
+    );
+    await expect(hub.callTool("s", "no_type", {})).rejects.toMatchObject({
+      code: "INVALID_ARGUMENTS",
+      rpcCode: -32602,
+    });
   });
 });
 
@@ -228,7 +270,11 @@ describe("calls with faults", () => {
     );
     const agent = createAgent({ model, middleware: [mcpMiddleware(hub)] });
     const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
-    expect([answers["a"]!.status, answers["b"]!.status, answers["c"]!.status]).toEqual(["success", "error", "success"]);
+    expect([answers["a"]!.status, answers["b"]!.status, answers["c"]!.status]).toEqual([
+      "success",
+      "error",
+      "success",
+    ]);
     expect(answers["b"]!.text).toContain("did not answer the call of mcp__s__slow in time");
     expect(answers["b"]!.artifact).toMatchObject({ errorCode: "REQUEST_TIMEOUT" });
   });
@@ -246,7 +292,10 @@ describe("calls with faults", () => {
   });
 
   it("keeps calls in flight under the limit", async () => {
-    await using hub = new McpHub({ mcpServers: { s: stdioFixture() }, limits: { maxConcurrentCalls: 4 } });
+    await using hub = new McpHub({
+      mcpServers: { s: stdioFixture() },
+      limits: { maxConcurrentCalls: 4 },
+    });
     await hub.connect();
     await Promise.all(Array.from({ length: 20 }, () => hub.callTool("s", "slow", { ms: 20 })));
     const { content } = await hub.callTool("s", "stats");
@@ -255,11 +304,22 @@ describe("calls with faults", () => {
 
   it("refuses unknown servers and tools, and names the known ones", async () => {
     await using hub = new McpHub({ mcpServers: { s: stdioFixture() } });
-    expect(McpNotFoundError.isInstance(await hub.callTool("t", "echo").catch((error: unknown) => error))).toBe(true);
+    expect(
+      McpNotFoundError.isInstance(await hub.callTool("t", "echo").catch((error: unknown) => error)),
+    ).toBe(true);
     await expect(hub.callTool("t", "echo")).rejects.toThrow("Known servers: s.");
-    await expect(hub.callTool("s", "nope")).rejects.toThrow(/has no tool "nope". It has 10: big, change_tools/);
-    await expect(hub.callTool("s", "rpc_error")).rejects.toMatchObject({ code: "SERVER_ERROR", rpcCode: -32602 });
-    expect(McpProtocolError.isInstance(await hub.callTool("s", "rpc_error").catch((error: unknown) => error))).toBe(true);
+    await expect(hub.callTool("s", "nope")).rejects.toThrow(
+      /has no tool "nope". It has 10: big, change_tools/,
+    );
+    await expect(hub.callTool("s", "rpc_error")).rejects.toMatchObject({
+      code: "SERVER_ERROR",
+      rpcCode: -32602,
+    });
+    expect(
+      McpProtocolError.isInstance(
+        await hub.callTool("s", "rpc_error").catch((error: unknown) => error),
+      ),
+    ).toBe(true);
   });
 
   it("repairs JSON text, missing arguments and defaults before the check", async () => {
@@ -268,17 +328,25 @@ describe("calls with faults", () => {
         name: "list",
         inputSchema: {
           type: "object",
-          properties: { items: { type: "array", items: { type: "integer" } }, note: { type: "string" } },
+          properties: {
+            items: { type: "array", items: { type: "integer" } },
+            note: { type: "string" },
+          },
           required: ["items"],
         },
       },
       {
         name: "shot",
-        inputSchema: { type: "object", properties: { type: { enum: ["png", "jpeg"], default: "png" } }, required: ["type"] },
+        inputSchema: {
+          type: "object",
+          properties: { type: { enum: ["png", "jpeg"], default: "png" } },
+          required: ["type"],
+        },
       },
     ];
     await using hub = new McpHub({ mcpServers: { s: stdioFixture({ tools }) }, envelope: false });
-    const call = async (tool: string, args: unknown) => JSON.parse((await hub.callTool("s", tool, args)).content) as unknown;
+    const call = async (tool: string, args: unknown) =>
+      JSON.parse((await hub.callTool("s", tool, args)).content) as unknown;
     expect(await call("list", { items: "[1,2]", note: "[1,2]" })).toEqual({
       called: "list",
       arguments: { items: [1, 2], note: "[1,2]" },
@@ -293,7 +361,9 @@ describe("calls with faults", () => {
 describe("closing", () => {
   it("ends a stubborn server and its helper within a second", async () => {
     const [server, helper] = [pidFile(), pidFile()];
-    const hub = new McpHub({ mcpServers: { s: stdioFixture({ stubborn: true, pidFile: server, helper }) } });
+    const hub = new McpHub({
+      mcpServers: { s: stdioFixture({ stubborn: true, pidFile: server, helper }) },
+    });
     await hub.connect();
     expect([isRunning(pidIn(server)), isRunning(pidIn(helper))]).toEqual([true, true]);
     const startedAt = performance.now();
@@ -303,7 +373,9 @@ describe("closing", () => {
   });
 
   it("ends npx, npm and node of a server that npx started", async () => {
-    const hub = new McpHub({ mcpServers: { memory: { command: "npx", args: ["mcp-server-memory"] } } });
+    const hub = new McpHub({
+      mcpServers: { memory: { command: "npx", args: ["mcp-server-memory"] } },
+    });
     await hub.connect(undefined, { onFailure: "throw" });
     const pid = await groupOf(hub);
     expect(isRunning(pid)).toBe(true);
@@ -319,7 +391,9 @@ describe("closing", () => {
     await Promise.all([hub.close(), hub.close()]);
     expect((await connecting).failed[0]!.error).toMatchObject({ code: "CLOSED" });
     expect(hub.status()[0]!.state).toBe("closed");
-    await expect(hub.callTool("s", "echo", { text: "x" })).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(hub.callTool("s", "echo", { text: "x" })).rejects.toMatchObject({
+      code: "CLOSED",
+    });
   });
 
   it("ends remote sessions with the server", async () => {
@@ -332,7 +406,8 @@ describe("closing", () => {
   });
 
   it("adds no exit or signal listeners with further hubs and removes them with the last", async () => {
-    const counts = () => ["exit", "SIGINT", "SIGTERM", "SIGHUP"].map((event) => process.listenerCount(event));
+    const counts = () =>
+      ["exit", "SIGINT", "SIGTERM", "SIGHUP"].map((event) => process.listenerCount(event));
     const before = counts();
     const during: number[][] = [];
     for (let cycle = 0; cycle < 12; cycle += 1) {

@@ -7,7 +7,9 @@ import { beforeAll, describe, expect, it } from "@jest/globals";
 
 const SCRIPT = fileURLToPath(new URL("../fixtures/hostileRun.ts", import.meta.url));
 /** What is tried, as the script names it. */
-const NAMES = [...readFileSync(SCRIPT, "utf8").matchAll(/^ {2}"([^"]+)": (?:async )?\(\) =>/gm)].map(([, name]) => name!);
+const NAMES = [
+  ...readFileSync(SCRIPT, "utf8").matchAll(/^ {2}"([^"]+)": (?:async )?\(\) =>/gm),
+].map(([, name]) => name!);
 
 interface Tried {
   readonly name: string;

@@ -9,7 +9,10 @@ import { serveHttp, type HttpFixture } from "../fixtures/servers/http.mjs";
 import { quietFixture } from "../support/servers.js";
 
 const filesystem = fileURLToPath(
-  new URL("../../node_modules/@modelcontextprotocol/server-filesystem/dist/index.js", import.meta.url),
+  new URL(
+    "../../node_modules/@modelcontextprotocol/server-filesystem/dist/index.js",
+    import.meta.url,
+  ),
 );
 
 describe("a configuration of the adapter", () => {
@@ -31,8 +34,17 @@ describe("a configuration of the adapter", () => {
       onProgress: (_progress: unknown, source: { name?: string; server?: string }) =>
         progress.push(`${source.server}/${source.name}`),
       mcpServers: {
-        math: { transport: "stdio" as const, ...quietFixture(), restart: { enabled: false, maxAttempts: 3, delayMs: 1_000 } },
-        filesystem: { transport: "stdio" as const, command: "node", args: [filesystem, "."], stderr: "ignore" as const },
+        math: {
+          transport: "stdio" as const,
+          ...quietFixture(),
+          restart: { enabled: false, maxAttempts: 3, delayMs: 1_000 },
+        },
+        filesystem: {
+          transport: "stdio" as const,
+          command: "node",
+          args: [filesystem, "."],
+          stderr: "ignore" as const,
+        },
         weather: {
           transport: "http" as const,
           url: http.url,
@@ -62,7 +74,9 @@ describe("a configuration of the adapter", () => {
     expect(progress.slice(0, 2)).toEqual(["math/slow", "math/slow"]);
     const lines = printed.mock.calls.map(([line]) => String(line));
     expect(lines.filter((line) => line.includes("OPTION_WITHOUT_EFFECT"))).toHaveLength(4);
-    expect(lines.filter((line) => line.includes('CONNECT_FAILED: Server "missing"'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('CONNECT_FAILED: Server "missing"'))).toHaveLength(
+      1,
+    );
     printed.mockRestore();
   });
 
@@ -71,7 +85,15 @@ describe("a configuration of the adapter", () => {
     const seen: unknown[] = [];
     await using hub = new McpHub({
       mcpServers: { s: quietFixture() },
-      beforeToolCall: ({ serverName, name, args }: { serverName: string; name: string; args: { text: unknown } }) => {
+      beforeToolCall: ({
+        serverName,
+        name,
+        args,
+      }: {
+        serverName: string;
+        name: string;
+        args: { text: unknown };
+      }) => {
         seen.push([serverName, name, args]);
         const { text } = args;
         args.text = "written to the copy";
@@ -84,7 +106,9 @@ describe("a configuration of the adapter", () => {
     expect((await hub.callTool("s", "echo", given)).content).toContain("\nA!\n");
     expect(seen[0]).toEqual(["s", "echo", { text: "written to the copy" }]);
     await expect(hub.callTool("s", "echo", { text: "stop" })).rejects.toThrow("denied");
-    await expect(hub.callTool("s", "echo", { text: "bad" })).rejects.toMatchObject({ code: "INVALID_ARGUMENTS" });
+    await expect(hub.callTool("s", "echo", { text: "bad" })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENTS",
+    });
   });
 
   it("calls the adapter's callbacks, and lists again when tools changed", async () => {
@@ -94,7 +118,9 @@ describe("a configuration of the adapter", () => {
       onToolsListChanged: (source: { server: string }) => heard.push(source.server),
       onConnectionError: "throw",
     });
-    const changed = new Promise((resolve) => hub.on("catalog", ({ added }) => added.includes("x") && resolve(added)));
+    const changed = new Promise((resolve) =>
+      hub.on("catalog", ({ added }) => added.includes("x") && resolve(added)),
+    );
     await hub.callTool("s", "change_tools", { add: ["x"] });
     expect(await changed).toEqual(["x"]);
     expect(heard).toEqual(["s"]);

@@ -43,10 +43,19 @@ describe("a tool that is denied whatever its arguments are", () => {
       expect(listing).not.toContain("drop");
       expect(tools.map(({ name }) => name)).toEqual(["search_mcp_tools"]);
       expect(await hub.search("mcp__wiki__drop_wiki")).toEqual([]);
-      expect((await hub.search("delete a page drop", { limit: 50 })).map(({ toolName }) => toolName)).not.toContain("drop_page");
-      expect((await hub.getTools()).map(({ name }) => name)).toEqual(["mcp__wiki__get_page", "mcp__wiki__put_page"]);
+      expect(
+        (await hub.search("delete a page drop", { limit: 50 })).map(({ toolName }) => toolName),
+      ).not.toContain("drop_page");
+      expect((await hub.getTools()).map(({ name }) => name)).toEqual([
+        "mcp__wiki__get_page",
+        "mcp__wiki__put_page",
+      ]);
 
-      const search = (args: object, id: string) => ({ name: "search_mcp_tools", args: args as Record<string, unknown>, id });
+      const search = (args: object, id: string) => ({
+        name: "search_mcp_tools",
+        args: args as Record<string, unknown>,
+        id,
+      });
       const thread = converse(hub, [
         calling(
           search({ query: "mcp__wiki__drop_wiki" }, "exact"),
@@ -63,7 +72,9 @@ describe("a tool that is denied whatever its arguments are", () => {
       // What the model asked for is all it reads of it.
       for (const id of ["words", "server"]) expect(answers[id]!.text).not.toContain("drop");
       for (const id of ["exact", "near"]) expect(answers[id]!.text).toContain("Nothing fits");
-      expect(answers["wipe"]!.text.replaceAll("drop_wiki", "X")).toBe(answers["invented"]!.text.replaceAll("drop_wikis", "X"));
+      expect(answers["wipe"]!.text.replaceAll("drop_wiki", "X")).toBe(
+        answers["invented"]!.text.replaceAll("drop_wikis", "X"),
+      );
       expect(answers["bare"]!.text).toContain("drop_wiki is not a valid tool");
       expect(ran).toEqual({});
     }));
@@ -73,7 +84,10 @@ describe("a tool that is denied whatever its arguments are", () => {
       await hub.connect();
       expect((await previewContext(hub)).listing).toBe("");
       const thread = converse(hub, [
-        calling({ name: "search_mcp_tools", args: {}, id: "s" }, { name: "search_mcp_tools", args: { server: "wiki" }, id: "w" }),
+        calling(
+          { name: "search_mcp_tools", args: {}, id: "s" },
+          { name: "search_mcp_tools", args: { server: "wiki" }, id: "w" },
+        ),
         "done",
       ]);
       const { answers } = await thread.say();
@@ -82,22 +96,34 @@ describe("a tool that is denied whatever its arguments are", () => {
     }));
 
   it("is decided per context of the run, and contexts that see the same share derived data", () =>
-    use({ server: { workspaces: ["/projects/*"], overrides: { "drop_*": { scopes: ["admin"] } } } }, async ({ hub }) => {
-      await hub.connect();
-      const namesFor = async (context: McpRunContext): Promise<string[]> =>
-        (await previewContext(hub, {}, {}, context)).listing.match(/mcp__wiki__\w+/g) ?? [];
-      expect(await namesFor({})).toEqual([]);
-      expect(await namesFor({ workspace: "/projects/a" })).toHaveLength(2);
-      expect(await namesFor({ workspace: "/projects/a", scopes: ["admin"] })).toHaveLength(4);
-      const views = partsOf(hub).views({});
-      const first = views.of({ workspace: "/projects/a" }).servers();
-      for (let index = 0; index < 100; index += 1) {
-        expect(views.of({ workspace: `/projects/${index}`, scopes: [`s${index}`], user: index }).servers()).toBe(first);
-      }
-      await expect(hub.callTool("wiki", "put_page")).rejects.toMatchObject({ code: "POLICY_DENIED", isHidden: true });
-      expect(await hub.search("put_page", { context: { workspace: "/projects/a" } })).toHaveLength(1);
-      expect(await hub.search("put_page")).toEqual([]);
-    }));
+    use(
+      { server: { workspaces: ["/projects/*"], overrides: { "drop_*": { scopes: ["admin"] } } } },
+      async ({ hub }) => {
+        await hub.connect();
+        const namesFor = async (context: McpRunContext): Promise<string[]> =>
+          (await previewContext(hub, {}, {}, context)).listing.match(/mcp__wiki__\w+/g) ?? [];
+        expect(await namesFor({})).toEqual([]);
+        expect(await namesFor({ workspace: "/projects/a" })).toHaveLength(2);
+        expect(await namesFor({ workspace: "/projects/a", scopes: ["admin"] })).toHaveLength(4);
+        const views = partsOf(hub).views({});
+        const first = views.of({ workspace: "/projects/a" }).servers();
+        for (let index = 0; index < 100; index += 1) {
+          expect(
+            views
+              .of({ workspace: `/projects/${index}`, scopes: [`s${index}`], user: index })
+              .servers(),
+          ).toBe(first);
+        }
+        await expect(hub.callTool("wiki", "put_page")).rejects.toMatchObject({
+          code: "POLICY_DENIED",
+          isHidden: true,
+        });
+        expect(
+          await hub.search("put_page", { context: { workspace: "/projects/a" } }),
+        ).toHaveLength(1);
+        expect(await hub.search("put_page")).toEqual([]);
+      },
+    ));
 
   it("follows the context of each run of one thread", () =>
     use({ server: { overrides: { "drop_*": { scopes: ["admin"] } } } }, async ({ hub, ran }) => {
@@ -141,7 +167,12 @@ describe("a policy function", () => {
       const { listing } = await previewContext(hub);
       expect(listing).toContain("many (3000 tools)");
       expect(listing).not.toContain("drop_wiki");
-      expect(asked.map(({ target }) => target).sort()).toEqual(["drop_page", "drop_wiki", "get_page", "put_page"]);
+      expect(asked.map(({ target }) => target).sort()).toEqual([
+        "drop_page",
+        "drop_wiki",
+        "get_page",
+        "put_page",
+      ]);
       expect(asked.every(({ arguments: args }) => args === undefined)).toBe(true);
       asked.length = 0;
       const found = await hub.search("look up a record in the warehouse", { limit: 3 });
@@ -149,7 +180,10 @@ describe("a policy function", () => {
       expect(found.filter(({ toolName }) => /^tool_000[0-7]$/.test(toolName))).toEqual([]);
       expect(asked.length).toBeLessThan(30);
       asked.length = 0;
-      const thread = converse(hub, [calling({ name: "search_mcp_tools", args: { server: "many" }, id: "s" }), "done"]);
+      const thread = converse(hub, [
+        calling({ name: "search_mcp_tools", args: { server: "many" }, id: "s" }),
+        "done",
+      ]);
       expect((await thread.say()).answers["s"]!.text).not.toMatch(/tool_000[0-7]/);
       expect(asked.length).toBeLessThan(1_000);
     } finally {
@@ -174,7 +208,11 @@ describe("a policy function", () => {
 
   it("decides for the person who resumes a thread, and about notes", async () => {
     const policy: PolicyFunction = ({ target, permission }, { user }) =>
-      target.startsWith("drop_") && user !== "admin" ? "deny" : permission.endsWith("put_page") ? "ask" : undefined;
+      target.startsWith("drop_") && user !== "admin"
+        ? "deny"
+        : permission.endsWith("put_page")
+          ? "ask"
+          : undefined;
     await use({ policy }, async ({ hub, http }) => {
       const thread = converse(hub, [calling(PUT), "one", "two", "three"]);
       const { seen } = thread;
@@ -182,22 +220,32 @@ describe("a policy function", () => {
       expect(seen[0]!.system).toContain("drop_page");
       await thread.answer([{ type: "approve" }], { context: { user: "guest" } });
       expect(seen[1]!.system).not.toContain("drop_");
-      http.options["tools"] = [...POLICY_TOOLS, { name: "drop_moon", inputSchema: { type: "object" } }];
+      http.options["tools"] = [
+        ...POLICY_TOOLS,
+        { name: "drop_moon", inputSchema: { type: "object" } },
+      ];
       await hub.refresh("wiki");
       await thread.say("2", { context: { user: "admin" } });
-      expect(JSON.stringify(seen[2]!.messages.map(({ text }) => text)) + seen[2]!.system).toContain("drop_moon");
+      expect(JSON.stringify(seen[2]!.messages.map(({ text }) => text)) + seen[2]!.system).toContain(
+        "drop_moon",
+      );
       await thread.say("3", { context: { user: "guest" } });
-      expect(JSON.stringify(seen[3]!.messages.map(({ text }) => text)) + seen[3]!.system).not.toContain("drop_");
+      expect(
+        JSON.stringify(seen[3]!.messages.map(({ text }) => text)) + seen[3]!.system,
+      ).not.toContain("drop_");
     });
   });
 
   it("that hides tools by annotations also hides their removal", async () => {
-    const policy: PolicyFunction = ({ annotations }) => (annotations?.["destructiveHint"] === true ? "deny" : undefined);
+    const policy: PolicyFunction = ({ annotations }) =>
+      annotations?.["destructiveHint"] === true ? "deny" : undefined;
     await use({ policy }, async ({ hub, http }) => {
       const thread = converse(hub, ["one", "two"]);
       const { seen } = thread;
       await thread.say("1");
-      http.options["tools"] = POLICY_TOOLS.filter(({ name }) => name !== "drop_wiki" && name !== "put_page");
+      http.options["tools"] = POLICY_TOOLS.filter(
+        ({ name }) => name !== "drop_wiki" && name !== "put_page",
+      );
       await hub.refresh("wiki");
       await thread.say("2");
       const notes = seen[1]!.messages.map(({ text }) => text).join();
@@ -210,10 +258,15 @@ describe("a policy function", () => {
     use(
       {
         policy: ({ arguments: args }) =>
-          (args as { page?: string })?.page === "b" ? { decision: "deny", reason: "page b is locked" } : "allow",
+          (args as { page?: string })?.page === "b"
+            ? { decision: "deny", reason: "page b is locked" }
+            : "allow",
       },
       async ({ hub, ran }) => {
-        const { answers } = await converse(hub, [calling(PUT, { ...PUT, args: { page: "c" }, id: "other" }), "done"]).say();
+        const { answers } = await converse(hub, [
+          calling(PUT, { ...PUT, args: { page: "c" }, id: "other" }),
+          "done",
+        ]).say();
         expect(answers["put"]!.text).toBe(
           "The policy refused this call of mcp__wiki__put_page: page b is locked. Do not repeat it as it was.",
         );
@@ -226,7 +279,13 @@ describe("a policy function", () => {
 describe("hub.setPolicy", () => {
   it("takes effect on threads that have begun: listing, promotion, calls, held tools", () =>
     use({ policy: { default: "allow" } }, async ({ hub, ran }) => {
-      const thread = converse(hub, [calling(PUT), "one", calling({ ...PUT, id: "put2" }), "two", "three"]);
+      const thread = converse(hub, [
+        calling(PUT),
+        "one",
+        calling({ ...PUT, id: "put2" }),
+        "two",
+        "three",
+      ]);
       const { seen } = thread;
       await thread.say("1");
       expect(seen[1]!.tools).toContain(PUT.name);
@@ -236,8 +295,15 @@ describe("hub.setPolicy", () => {
       const second = await thread.say("2");
       expect(seen[2]!.tools).not.toContain(PUT.name);
       expect(seen[2]!.system).not.toContain("put_page");
-      expect(second.answers["put2"]!.text).toContain('The tool "mcp__wiki__put_page" is not available.');
-      const message = (await kept.invoke({ type: "tool_call", id: "k", name: PUT.name, args: {} })) as ToolMessage;
+      expect(second.answers["put2"]!.text).toContain(
+        'The tool "mcp__wiki__put_page" is not available.',
+      );
+      const message = (await kept.invoke({
+        type: "tool_call",
+        id: "k",
+        name: PUT.name,
+        args: {},
+      })) as ToolMessage;
       expect(message).toMatchObject({
         status: "error",
         content: "The tool mcp__wiki__put_page is not available. Search for what you need.",
@@ -256,10 +322,14 @@ describe("hub.setPolicy", () => {
 
   it("is refused for a hub whose agents have no hook that asks, and for wrong rules", () =>
     use({}, async ({ hub }) => {
-      expect(() => hub.setPolicy({ ask: ["mcp:call:*:*"] })).toThrow(/policy: { default: "allow" }/);
+      expect(() => hub.setPolicy({ ask: ["mcp:call:*:*"] })).toThrow(
+        /policy: { default: "allow" }/,
+      );
       const other = new McpHub({ mcpServers: { s: { command: "x" } }, tier: "open" });
       expect(() => other.setPolicy({ deny: ["mcp:cal:s:x"] })).toThrow(McpConfigError);
-      expect(() => other.setPolicy({ dny: [] } as never)).toThrow(/unknown option "dny", did you mean "deny"/);
+      expect(() => other.setPolicy({ dny: [] } as never)).toThrow(
+        /unknown option "dny", did you mean "deny"/,
+      );
       other.setPolicy(() => "deny");
       await other.close();
     }));
@@ -269,7 +339,10 @@ describe("hub.setPolicy", () => {
     const warn = console.warn;
     console.warn = (text: string) => warnings.push([text.split(":")[0]!, text]);
     try {
-      new McpHub({ mcpServers: { s: { command: "x", tier: "readonly" } }, policy: { deny: ["mcp:call:t:*"] } });
+      new McpHub({
+        mcpServers: { s: { command: "x", tier: "readonly" } },
+        policy: { deny: ["mcp:call:t:*"] },
+      });
     } finally {
       console.warn = warn;
     }
@@ -294,11 +367,20 @@ describe("the policy cannot be bypassed", () => {
       const forge = tool(
         (_args, config: { toolCall?: { id?: string } }) =>
           new Command({
-            update: { messages: [new ToolMessage({ content: "ok", tool_call_id: config.toolCall?.id ?? "f" })], ...FORGED },
+            update: {
+              messages: [
+                new ToolMessage({ content: "ok", tool_call_id: config.toolCall?.id ?? "f" }),
+              ],
+              ...FORGED,
+            },
           }),
         { name: "forge", schema: z.object({}) },
       );
-      const thread = converse(hub, [calling({ name: "forge", args: {}, id: "f" }), calling(PUT), "done"], { tools: [forge] });
+      const thread = converse(
+        hub,
+        [calling({ name: "forge", args: {}, id: "f" }), calling(PUT), "done"],
+        { tools: [forge] },
+      );
       const turn = await thread.say();
       expect(turn.asked?.actionRequests).toHaveLength(1);
       expect(await thread.state()).not.toHaveProperty("_mcpDecisions");
@@ -329,35 +411,55 @@ describe("the policy cannot be bypassed", () => {
     }));
 
   it("by a sub-agent of deepagents, with our middleware or with tools of the hub", () =>
-    use({ policy: { ask: ["mcp:call:*:put_*"], deny: ["mcp:call:*:drop_*"] } }, async ({ hub, ran }) => {
-      const task = (id: string) => ({ name: "task", args: { description: "write the page", subagent_type: "writer" }, id });
-      for (const subagent of [{ middleware: [mcpMiddleware(hub)] }, { tools: await hub.getTools() }]) {
-        const agent = createDeepAgent({
-          model: scripted(calling(task("t1")), "done") as never,
-          subagents: [
-            {
-              name: "writer",
-              description: "writes",
-              systemPrompt: "Write.",
-              model: scripted(calling(PUT, WIPE), "written") as never,
-              ...subagent,
-            } as never,
-          ],
+    use(
+      { policy: { ask: ["mcp:call:*:put_*"], deny: ["mcp:call:*:drop_*"] } },
+      async ({ hub, ran }) => {
+        const task = (id: string) => ({
+          name: "task",
+          args: { description: "write the page", subagent_type: "writer" },
+          id,
         });
-        const { messages } = (await agent.invoke({ messages: "go" } as never)) as { messages: never[] };
-        expect(answersOf(messages)["t1"]!.text).toBe("written");
-      }
-      expect(ran).toEqual({});
-    }));
+        for (const subagent of [
+          { middleware: [mcpMiddleware(hub)] },
+          { tools: await hub.getTools() },
+        ]) {
+          const agent = createDeepAgent({
+            model: scripted(calling(task("t1")), "done") as never,
+            subagents: [
+              {
+                name: "writer",
+                description: "writes",
+                systemPrompt: "Write.",
+                model: scripted(calling(PUT, WIPE), "written") as never,
+                ...subagent,
+              } as never,
+            ],
+          });
+          const { messages } = (await agent.invoke({ messages: "go" } as never)) as {
+            messages: never[];
+          };
+          expect(answersOf(messages)["t1"]!.text).toBe("written");
+        }
+        expect(ran).toEqual({});
+      },
+    ));
 
   it("by an interrupt of a sub-agent that is answered in its parent's thread", () =>
     use({ policy: { ask: ["mcp:call:*:put_*"] } }, async ({ hub, ran }) => {
-      const inner = createAgent({ model: scripted(calling(PUT), "written"), middleware: [mcpMiddleware(hub)] });
+      const inner = createAgent({
+        model: scripted(calling(PUT), "written"),
+        middleware: [mcpMiddleware(hub)],
+      });
       const delegate = tool(
-        async () => ((await inner.invoke({ messages: "write" })) as { messages: { text: string }[] }).messages.at(-1)!.text,
+        async () =>
+          (
+            (await inner.invoke({ messages: "write" })) as { messages: { text: string }[] }
+          ).messages.at(-1)!.text,
         { name: "delegate", schema: z.object({}) },
       );
-      const thread = converse(hub, [calling({ name: "delegate", args: {}, id: "d" }), "done"], { tools: [delegate] });
+      const thread = converse(hub, [calling({ name: "delegate", args: {}, id: "d" }), "done"], {
+        tools: [delegate],
+      });
       const turn = await thread.say();
       expect(turn.asked?.actionRequests.map(({ callId }) => callId)).toEqual(["put"]);
       expect(ran).toEqual({});
@@ -390,7 +492,9 @@ describe("prompts, reads and lists", () => {
     expect(names).toEqual(expect.arrayContaining(["simple-prompt", "resource-prompt"]));
     // A prompt that is denied does not exist.
     expect(names).not.toContain("args-prompt");
-    expect(await hub.getPrompt("e", "simple-prompt")).toMatchObject({ messages: [{ role: "user" }] });
+    expect(await hub.getPrompt("e", "simple-prompt")).toMatchObject({
+      messages: [{ role: "user" }],
+    });
     const resources = (await hub.listResources("e")) as { uri: string }[];
     // All that this server lists is denied.
     expect(resources).toEqual([]);
@@ -398,15 +502,21 @@ describe("prompts, reads and lists", () => {
     expect(await hub.readResource("e", "demo://resource/dynamic/text/1")).toMatchObject({
       contents: [{ mimeType: "text/plain" }],
     });
-    await expect(hub.readResource("e", resources[0]!.uri)).rejects.toMatchObject({ code: "POLICY_DENIED" });
-    await expect(hub.getPrompt("e", "args-prompt", { city: "Rome" })).rejects.toMatchObject({ code: "POLICY_DENIED" });
+    await expect(hub.readResource("e", resources[0]!.uri)).rejects.toMatchObject({
+      code: "POLICY_DENIED",
+    });
+    await expect(hub.getPrompt("e", "args-prompt", { city: "Rome" })).rejects.toMatchObject({
+      code: "POLICY_DENIED",
+    });
     expect(events).toContain(`mcp:read:e:${resources[0]!.uri} deny`);
     expect(events).toContain("mcp:list:e allow");
   });
 
   it("ask a person, who can approve or reject but not edit", async () => {
     const args = { resourceType: "Text", resourceId: "1" };
-    await expect(hub.getPrompt("e", "resource-prompt", args)).rejects.toMatchObject({ code: "APPROVAL_REQUIRED" });
+    await expect(hub.getPrompt("e", "resource-prompt", args)).rejects.toMatchObject({
+      code: "APPROVAL_REQUIRED",
+    });
     const seen: unknown[] = [];
     const approved = await hub.getPrompt("e", "resource-prompt", args, {
       onAsk: (request) => {
@@ -419,7 +529,8 @@ describe("prompts, reads and lists", () => {
       {
         name: "mcp:invoke:e:resource-prompt",
         args,
-        description: 'MCP server "e": prompt "resource-prompt" (read). Reason: rule "mcp:invoke:e:resource-prompt" says ask.',
+        description:
+          'MCP server "e": prompt "resource-prompt" (read). Reason: rule "mcp:invoke:e:resource-prompt" says ask.',
         callId: "",
         operation: "invoke",
         serverName: "e",
@@ -430,15 +541,22 @@ describe("prompts, reads and lists", () => {
       { actionName: "mcp:invoke:e:resource-prompt", allowedDecisions: ["approve", "reject"] },
     ]);
     const edit = { decisions: [{ type: "edit" as const, editedAction: { args: {} } }] };
-    await expect(hub.getPrompt("e", "resource-prompt", args, { onAsk: () => edit })).rejects.toMatchObject({
+    await expect(
+      hub.getPrompt("e", "resource-prompt", args, { onAsk: () => edit }),
+    ).rejects.toMatchObject({
       code: "APPROVAL_REFUSED",
     });
     await expect(hub.listPrompts("files")).rejects.toMatchObject({ code: "APPROVAL_REQUIRED" });
-    expect(await hub.listPrompts("files", { onAsk: () => ({ decisions: [{ type: "approve" }] }) })).toEqual([]);
+    expect(
+      await hub.listPrompts("files", { onAsk: () => ({ decisions: [{ type: "approve" }] }) }),
+    ).toEqual([]);
   });
 
   it("report what went wrong", async () => {
-    await expect(hub.getPrompt("e", "no-such-prompt")).rejects.toMatchObject({ code: "SERVER_ERROR", serverName: "e" });
+    await expect(hub.getPrompt("e", "no-such-prompt")).rejects.toMatchObject({
+      code: "SERVER_ERROR",
+      serverName: "e",
+    });
     await expect(hub.readResource("x", "a:b")).rejects.toMatchObject({ code: "NOT_FOUND" });
   });
 });
@@ -450,7 +568,9 @@ describe("a wrapped MultiServerMCPClient", () => {
     try {
       const hub = McpHub.wrap(client, {
         policy: { deny: ["mcp:call:wiki:drop_wiki"] },
-        servers: { wiki: { tier: "cautious", trustAnnotations: true, overrides: { drop_page: "allow" } } },
+        servers: {
+          wiki: { tier: "cautious", trustAnnotations: true, overrides: { drop_page: "allow" } },
+        },
         warnings: "silent",
         timeouts: { startupDeadlineMs: 20_000 },
       });

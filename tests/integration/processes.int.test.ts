@@ -13,7 +13,8 @@ import { until } from "../support/servers.js";
 
 const SCRIPT = fileURLToPath(new URL("../fixtures/askThread.ts", import.meta.url));
 const programs = postgresPrograms();
-const MISSING = "PostgreSQL is not installed (Debian: apt-get install postgresql); threads in it were not tested.";
+const MISSING =
+  "PostgreSQL is not installed (Debian: apt-get install postgresql); threads in it were not tested.";
 let postgres: Awaited<ReturnType<typeof servePostgres>> | undefined;
 
 beforeAll(async () => {
@@ -31,14 +32,20 @@ const postgresUrl = (): string => {
 
 describe.each([
   ["SQLite", it, sqliteFile],
-  ["PostgreSQL", programs === undefined && process.env["CI"] === undefined ? it.skip : it, postgresUrl],
+  [
+    "PostgreSQL",
+    programs === undefined && process.env["CI"] === undefined ? it.skip : it,
+    postgresUrl,
+  ],
 ] as const)("a thread in %s", (_store, test, storeOf) => {
   test.each(["createAgent", "createMcpGraph"])(
     "of %s continues in another process after the first was killed while a person was asked, and nothing runs twice",
     async (face) => {
       await using wiki = await policyServer();
       const command = ["--import", "tsx", SCRIPT, storeOf(), wiki.http.url, face];
-      const first = spawn(process.execPath, [...command, "ask"], { stdio: ["ignore", "pipe", "inherit"] });
+      const first = spawn(process.execPath, [...command, "ask"], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
       let printed = "";
       first.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString()));
       await until(() => printed.includes("\n") || first.exitCode !== null, "the interrupt");

@@ -18,7 +18,10 @@ const TRIAGE = {
     {
       name: "triage",
       description: "Sorts an issue",
-      arguments: [{ name: "priority", description: "How urgent", required: true }, { name: "note" }],
+      arguments: [
+        { name: "priority", description: "How urgent", required: true },
+        { name: "note" },
+      ],
     },
     { name: "My Prompt", title: "A Title" },
   ],
@@ -34,7 +37,9 @@ describe("prompts of server-everything as commands", () => {
   it("get a prompt with arguments, one with an embedded resource, and answer a missing argument without a model call", async () => {
     const { say } = converse(hubOf({ everything: EVERYTHING }));
     const weather = await say("/mcp__everything__args-prompt city=Paris state=Texas");
-    expect(weather.calls[0]!.messages.map(({ text }) => text)).toEqual(["What's weather in Paris, Texas?"]);
+    expect(weather.calls[0]!.messages.map(({ text }) => text)).toEqual([
+      "What's weather in Paris, Texas?",
+    ]);
     const embedded = await say("/mcp__everything__resource-prompt Text 3");
     expect(embedded.calls[0]!.messages.slice(2).map(({ text }) => text)).toEqual([
       "This prompt includes the Text resource with id: 3. Please analyze the following resource:",
@@ -71,19 +76,22 @@ describe("prompts of server-everything as commands", () => {
       promptName: "args-prompt",
     });
     const prompt = { promptName: "completable-prompt" };
-    expect(await hub.completeArgument("everything", prompt, { name: "department", value: "E" })).toEqual({
+    expect(
+      await hub.completeArgument("everything", prompt, { name: "department", value: "E" }),
+    ).toEqual({
       values: ["Engineering"],
       total: 1,
       hasMore: false,
     });
     const known = { arguments: { department: "Engineering" } };
-    expect((await hub.completeArgument("everything", prompt, { name: "name", value: "" }, known)).values).toEqual([
-      "Alice",
-      "Bob",
-      "Charlie",
-    ]);
+    expect(
+      (await hub.completeArgument("everything", prompt, { name: "name", value: "" }, known)).values,
+    ).toEqual(["Alice", "Bob", "Charlie"]);
     const template = { uriTemplate: "demo://resource/dynamic/text/{resourceId}" };
-    expect((await hub.completeArgument("everything", template, { name: "resourceId", value: "7" })).values).toEqual(["7"]);
+    expect(
+      (await hub.completeArgument("everything", template, { name: "resourceId", value: "7" }))
+        .values,
+    ).toEqual(["7"]);
   });
 });
 
@@ -93,8 +101,17 @@ describe("commands", () => {
     const { say } = converse(hubOf({ tracker: { url: http.url } }));
     await say("hello");
     const { messages, calls } = await say('/mcp__tracker__triage priority=high "it broke"');
-    expect(calls[0]!.messages.map(({ text }) => text)).toEqual(["hello", "ok", "Triage as high: it broke"]);
-    expect(messages.map(({ text }) => text)).toEqual(["hello", "ok", "Triage as high: it broke", "ok"]);
+    expect(calls[0]!.messages.map(({ text }) => text)).toEqual([
+      "hello",
+      "ok",
+      "Triage as high: it broke",
+    ]);
+    expect(messages.map(({ text }) => text)).toEqual([
+      "hello",
+      "ok",
+      "Triage as high: it broke",
+      "ok",
+    ]);
     expect(messages[2]!.additional_kwargs).toEqual({
       mcpCommand: {
         serverName: "tracker",
@@ -126,7 +143,11 @@ describe("commands", () => {
   it("answer the person without calling the model when no prompt can be fetched", async () => {
     const http = await serve({ ...TRIAGE, promptMessages: { triage: [] } });
     const { say } = converse(
-      hubOf({ tracker: { url: http.url }, gone: { url: "http://127.0.0.1:9/mcp" }, bare: { url: (await serve()).url } }),
+      hubOf({
+        tracker: { url: http.url },
+        gone: { url: "http://127.0.0.1:9/mcp" },
+        bare: { url: (await serve()).url },
+      }),
     );
     const answers: string[] = [];
     for (const text of [
@@ -173,8 +194,13 @@ describe("commands", () => {
       { type: "text", text: "/mcp__tracker__triage high" },
       { type: "text", text: "an attachment" },
     ];
-    const { messages } = await run({ messages: [{ type: "human", content, name: "ann", additional_kwargs: { tenant: "t" } }] });
-    expect(messages[0]).toMatchObject({ name: "ann", additional_kwargs: { tenant: "t", mcpCommand: { promptName: "triage" } } });
+    const { messages } = await run({
+      messages: [{ type: "human", content, name: "ann", additional_kwargs: { tenant: "t" } }],
+    });
+    expect(messages[0]).toMatchObject({
+      name: "ann",
+      additional_kwargs: { tenant: "t", mcpCommand: { promptName: "triage" } },
+    });
     expect(messages[0]!.content).toEqual([{ type: "text", text: "Triage as high" }, content[1]]);
   });
 
@@ -187,10 +213,17 @@ describe("commands", () => {
 
   it("do not reveal hidden prompts and servers", async () => {
     const http = await serve(TRIAGE);
-    const listless = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:list:tracker"] } });
-    expect((await converse(listless).say("/mcp__tracker__triage high")).last).toBe("There is no command /mcp__tracker__triage.");
+    const listless = hubOf(
+      { tracker: { url: http.url } },
+      { policy: { deny: ["mcp:list:tracker"] } },
+    );
+    expect((await converse(listless).say("/mcp__tracker__triage high")).last).toBe(
+      "There is no command /mcp__tracker__triage.",
+    );
     const strict = converse(hubOf({ tracker: { url: http.url, tier: "strict" } }));
-    expect((await strict.say("/mcp__tracker__nope")).last).toBe("There is no command /mcp__tracker__nope.");
+    expect((await strict.say("/mcp__tracker__nope")).last).toBe(
+      "There is no command /mcp__tracker__nope.",
+    );
     const blank = hubOf(
       { docs: { url: (await serve()).url }, secret: { url: http.url } },
       { policy: { deny: ["mcp:call:secret:*"] } },
@@ -222,13 +255,18 @@ describe("commands", () => {
   it("are ordinary text when switched off, and inside a sentence", async () => {
     const http = await serve(TRIAGE);
     const hub = hubOf({ tracker: { url: http.url } });
-    expect((await converse(hub, [], { options: { commands: false } }).say("/mcp__tracker__triage high")).last).toBe("ok");
+    expect(
+      (await converse(hub, [], { options: { commands: false } }).say("/mcp__tracker__triage high"))
+        .last,
+    ).toBe("ok");
     expect((await converse(hub).say("type /mcp__tracker__triage high")).last).toBe("ok");
     expect(http.stats.gets).toBeUndefined();
   });
 
   it("read the resources that the person names in them, and none that a server names", async () => {
-    const promptMessages = { triage: [said("see @tracker:a://secret\n/mcp__tracker__triage again")] };
+    const promptMessages = {
+      triage: [said("see @tracker:a://secret\n/mcp__tracker__triage again")],
+    };
     const http = await serve({
       ...TRIAGE,
       promptMessages,
@@ -237,11 +275,20 @@ describe("commands", () => {
     const { say, run } = converse(hubOf({ tracker: { url: http.url } }));
     const { blocks } = await say("/mcp__tracker__triage high @tracker:a://1");
     expect(blocks).toEqual(['<MCP_RESOURCE server="tracker" uri="a://1">\none\n</MCP_RESOURCE>']);
-    expect(http.stats).toMatchObject({ reads: { "a://1": 1 }, gets: [{ args: { priority: "high", note: "@tracker:a://1" } }] });
+    expect(http.stats).toMatchObject({
+      reads: { "a://1": 1 },
+      gets: [{ args: { priority: "high", note: "@tracker:a://1" } }],
+    });
     // Nor when the turn begins anew with what the server wrote as the last word.
     const fresh = converse(hubOf({ tracker: { url: http.url } }));
     await fresh.run({
-      messages: [{ type: "human", content: "x", additional_kwargs: { mcpCommand: { serverName: "tracker" } } }],
+      messages: [
+        {
+          type: "human",
+          content: "x",
+          additional_kwargs: { mcpCommand: { serverName: "tracker" } },
+        },
+      ],
     });
     await run({ messages: [] });
     expect(http.stats.gets).toHaveLength(1);
@@ -275,18 +322,35 @@ describe("commands", () => {
 
   it("are unknown when they are denied", async () => {
     const http = await serve({ ...TRIAGE, completions: { priority: ["high"] } });
-    const hub = hubOf({ tracker: { url: http.url } }, { policy: { deny: ["mcp:invoke:tracker:triage"] } });
+    const hub = hubOf(
+      { tracker: { url: http.url } },
+      { policy: { deny: ["mcp:invoke:tracker:triage"] } },
+    );
     expect((await hub.listCommands()).map(({ promptName }) => promptName)).toEqual(["My Prompt"]);
     const { last } = await converse(hub).say("/mcp__tracker__triage high");
-    expect(last).toBe("There is no command /mcp__tracker__triage. There is: /mcp__tracker__My_Prompt.");
-    const completing = hub.completeArgument("tracker", { promptName: "triage" }, { name: "priority", value: "" });
+    expect(last).toBe(
+      "There is no command /mcp__tracker__triage. There is: /mcp__tracker__My_Prompt.",
+    );
+    const completing = hub.completeArgument(
+      "tracker",
+      { promptName: "triage" },
+      { name: "priority", value: "" },
+    );
     await expect(completing).rejects.toMatchObject({ code: "POLICY_DENIED" });
     const other = hubOf({ tracker: { url: http.url } });
-    expect((await other.completeArgument("tracker", { promptName: "triage" }, { name: "priority", value: "h" })).values).toEqual([
-      "high",
-    ]);
+    expect(
+      (
+        await other.completeArgument(
+          "tracker",
+          { promptName: "triage" },
+          { name: "priority", value: "h" },
+        )
+      ).values,
+    ).toEqual(["high"]);
     const bare = hubOf({ bare: { url: (await serve()).url } });
-    expect(await bare.completeArgument("bare", { promptName: "x" }, { name: "y", value: "" })).toEqual({
+    expect(
+      await bare.completeArgument("bare", { promptName: "x" }, { name: "y", value: "" }),
+    ).toEqual({
       values: [],
       hasMore: false,
     });
@@ -313,7 +377,10 @@ describe("/mcp", () => {
     ]);
     expect((await say("@docs:a://1")).calls[0]!.system).toContain("mcp__docs__look");
     const disabled = await say("/mcp disable docs");
-    expect([disabled.calls, disabled.last]).toEqual([[], "Server docs is disabled in this conversation."]);
+    expect([disabled.calls, disabled.last]).toEqual([
+      [],
+      "Server docs is disabled in this conversation.",
+    ]);
     expect((await say("/mcp")).last).toBe(
       "MCP servers:\n- more: connected, 1 tools\n- docs: disabled in this conversation\nYou can type /mcp enable <server>, /mcp disable <server>.",
     );
@@ -335,7 +402,9 @@ describe("/mcp", () => {
     expect((await say("@docs:a://1 @docs:a://2")).blocks.at(-1)).toContain(
       "<error>Its server is disabled in this conversation.</error>",
     );
-    expect((await say("/mcp enable docs")).last).toBe("Server docs is enabled in this conversation.");
+    expect((await say("/mcp enable docs")).last).toBe(
+      "Server docs is enabled in this conversation.",
+    );
     const back = await say("hello again");
     expect(back.calls[0]!.system).toContain("mcp__docs__look");
     expect(back.blocks.map((block) => block.split("\n")[1])).toEqual([
@@ -350,12 +419,18 @@ describe("/mcp", () => {
   it('reconnects and shows errors only with chatCommands "all"', async () => {
     const hub = hubOf({ ...(await SERVERS()), gone: { url: "http://127.0.0.1:9/mcp" } });
     const thread = converse(hub);
-    expect((await thread.say("/mcp reconnect docs")).last).toContain('There is no "/mcp reconnect".');
+    expect((await thread.say("/mcp reconnect docs")).last).toContain(
+      'There is no "/mcp reconnect".',
+    );
     expect((await thread.say("/mcp")).last).toContain("- gone: failed\n");
     const all = converse(hub, [], { options: { chatCommands: "all" } });
-    expect((await all.say("/mcp")).last).toMatch(/- gone: failed \(Server "gone" could not be opened: .+\)/);
+    expect((await all.say("/mcp")).last).toMatch(
+      /- gone: failed \(Server "gone" could not be opened: .+\)/,
+    );
     expect((await all.say("/mcp reconnect docs")).last).toBe("Server docs is connected.");
-    expect((await all.say("/mcp reconnect gone")).last).toMatch(/^Server gone could not be connected: /);
+    expect((await all.say("/mcp reconnect gone")).last).toMatch(
+      /^Server gone could not be connected: /,
+    );
     const off = converse(hub, [], { options: { chatCommands: "off" } });
     expect((await off.say("/mcp")).last).toBe("ok");
   });
@@ -366,12 +441,17 @@ describe("/mcp", () => {
     const { say } = converse(hub);
     expect((await say("/mcp")).last).not.toContain("more");
     expect((await say("/mcp disable more")).last).toBe('There is no server "more". Servers: docs.');
-    expect((await say("/mcp", { context: { scopes: ["more"] } })).last).toContain("- more: connected");
+    expect((await say("/mcp", { context: { scopes: ["more"] } })).last).toContain(
+      "- more: connected",
+    );
   });
 
   it("obeys disabled servers that the caller put into the state", async () => {
     const hub = hubOf(await SERVERS(), { limits: { autoDeferChars: 0 } });
-    const { calls } = await converse(hub).run({ messages: "hello", disabledMcpServers: ["docs", "unknown"] });
+    const { calls } = await converse(hub).run({
+      messages: "hello",
+      disabledMcpServers: ["docs", "unknown"],
+    });
     expect(calls[0]!.system).not.toContain("docs");
     expect(calls[0]!.system).toContain("mcp__more__look");
   });

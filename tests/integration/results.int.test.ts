@@ -22,7 +22,9 @@ describe("large results", () => {
       middleware: [mcpMiddleware(hub)],
     });
     const thread = { configurable: { thread_id: "1" } };
-    const { text, artifact } = answersOf((await agent.invoke({ messages: "go" }, thread)).messages)["1"]! as {
+    const { text, artifact } = answersOf((await agent.invoke({ messages: "go" }, thread)).messages)[
+      "1"
+    ]! as {
       text: string;
       artifact: { truncated: { totalChars: number; storeKey: string } };
     };
@@ -58,14 +60,19 @@ describe("large results", () => {
     const small = await hub.callTool("small", "big", { n: 300_000 });
     expect(small.content.length).toBeLessThan(1_200);
     expect(JSON.stringify(small.artifact.blocks).length).toBeGreaterThan(300_000);
-    expect((await hub.callTool("large", "big", { n: 300_000 })).content.length).toBeGreaterThan(300_000);
+    expect((await hub.callTool("large", "big", { n: 300_000 })).content.length).toBeGreaterThan(
+      300_000,
+    );
   });
 
   it("keep the output schema in the tool's metadata", async () => {
     const outputSchema = { type: "object", properties: { n: { type: "number" } } };
     await using hub = new McpHub({
       mcpServers: {
-        s: stdioFixture({ tools: [{ name: "typed", inputSchema: { type: "object" }, outputSchema }], noBase: true }),
+        s: stdioFixture({
+          tools: [{ name: "typed", inputSchema: { type: "object" }, outputSchema }],
+          noBase: true,
+        }),
       },
     });
     expect((await hub.getTools())[0]!.metadata).toMatchObject({ outputSchema });

@@ -35,10 +35,15 @@ afterEach(async () => {
 });
 
 /** Everything that a run with these servers leaves anywhere. */
-async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: McpHub) => Promise<unknown>): Promise<string> {
+async function tracesOf(
+  mcpServers: Record<string, McpServerEntry>,
+  use?: (hub: McpHub) => Promise<unknown>,
+): Promise<string> {
   const traces: unknown[] = [];
   for (const method of ["log", "warn", "error", "info", "debug"] as const) {
-    jest.spyOn(console, method).mockImplementation((...given: unknown[]) => void traces.push(given));
+    jest
+      .spyOn(console, method)
+      .mockImplementation((...given: unknown[]) => void traces.push(given));
   }
   const folder = mkdtempSync(join(tmpdir(), "mcp-secrets-"));
   const hub = new McpHub({
@@ -48,9 +53,17 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
     security: {
       secretResolver: (name) => VARIABLES[name],
       toolFingerprints: { store: join(folder, "fingerprints.json") },
-      consent: { store: join(folder, "consents.json"), onConsent: (request) => traces.push(request) > 0 },
+      consent: {
+        store: join(folder, "consents.json"),
+        onConsent: (request) => traces.push(request) > 0,
+      },
     },
-    timeouts: { startupDeadlineMs: 10_000, connectTimeoutMs: 1_500, requestTimeoutMs: 500, toolTimeoutMs: 300 },
+    timeouts: {
+      startupDeadlineMs: 10_000,
+      connectTimeoutMs: 1_500,
+      requestTimeoutMs: 500,
+      toolTimeoutMs: 300,
+    },
     limits: { autoDeferChars: 0 },
   });
   open.push(hub);
@@ -77,18 +90,35 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
   const model = scripted(
     calling(
       { id: "1", name: "search_mcp_tools", args: { query: "echo" } },
-      ...Object.keys(mcpServers).map((name) => ({ id: name, name: `mcp__${name}__echo`, args: { text: "hello" } })),
+      ...Object.keys(mcpServers).map((name) => ({
+        id: name,
+        name: `mcp__${name}__echo`,
+        args: { text: "hello" },
+      })),
       ...Object.keys(mcpServers).map((name) => ({ id: `${name} env`, name: `mcp__${name}__env` })),
     ),
     "done",
   );
-  const agent = createAgent({ model, checkpointer, middleware: [mcpMiddleware(hub) as unknown as AgentMiddleware] });
+  const agent = createAgent({
+    model,
+    checkpointer,
+    middleware: [mcpMiddleware(hub) as unknown as AgentMiddleware],
+  });
   const config = { configurable: { thread_id: "1" }, callbacks: [new Tracer()] };
-  traces.push(await agent.invoke({ messages: `go, see @${Object.keys(mcpServers)[0]}:x://y` }, config));
+  traces.push(
+    await agent.invoke({ messages: `go, see @${Object.keys(mcpServers)[0]}:x://y` }, config),
+  );
   traces.push((await agent.graph.getState(config)).values);
-  traces.push(await hub.connect(), hub.status(), await previewContext(hub), await hub.consents.list());
+  traces.push(
+    await hub.connect(),
+    hub.status(),
+    await previewContext(hub),
+    await hub.consents.list(),
+  );
   for (const serverName of Object.keys(mcpServers)) {
-    traces.push(await hub.callTool(serverName, "echo", { text: "a" }).catch((error: unknown) => error));
+    traces.push(
+      await hub.callTool(serverName, "echo", { text: "a" }).catch((error: unknown) => error),
+    );
     traces.push(await hub.readResource(serverName, "x://y").catch((error: unknown) => error));
     traces.push(await hub.callTool(serverName, "env").catch((error: unknown) => error));
     traces.push(await hub.listPrompts(serverName).catch((error: unknown) => error));
@@ -103,7 +133,9 @@ async function tracesOf(mcpServers: Record<string, McpServerEntry>, use?: (hub: 
   const files = readdirSync(folder).map((file) => readFileSync(join(folder, file), "latin1"));
   // Errors with all they carry, causes included.
   return [
-    ...traces.map((trace) => inspect(trace, { depth: 30, showHidden: false, maxStringLength: null, maxArrayLength: null })),
+    ...traces.map((trace) =>
+      inspect(trace, { depth: 30, showHidden: false, maxStringLength: null, maxArrayLength: null }),
+    ),
     ...files,
   ].join("\n");
 }
@@ -130,10 +162,18 @@ async function telling(kind: "status" | "rpc" | "html"): Promise<string> {
       const told = JSON.stringify([request.url, request.headers]);
       if (kind === "status") return void response.writeHead(500).end(told);
       if (kind === "html")
-        return void response.writeHead(401, { "www-authenticate": `Bearer error="${secret("literal-in-header")}"` }).end(told);
+        return void response
+          .writeHead(401, { "www-authenticate": `Bearer error="${secret("literal-in-header")}"` })
+          .end(told);
       const { id } = JSON.parse(text || "{}") as { id?: unknown };
       response.writeHead(200, { "content-type": "application/json" });
-      response.end(JSON.stringify({ jsonrpc: "2.0", id: id ?? null, error: { code: -32_000, message: told, data: told } }));
+      response.end(
+        JSON.stringify({
+          jsonrpc: "2.0",
+          id: id ?? null,
+          error: { code: -32_000, message: told, data: told },
+        }),
+      );
     })();
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
@@ -162,7 +202,10 @@ describe("a planted secret appears nowhere", () => {
   });
 
   it.each<[string, () => Promise<McpServerEntry> | McpServerEntry]>([
-    ["a program that does not exist", () => ({ ...stdio(), command: "/no/such/program-${COMMAND}" })],
+    [
+      "a program that does not exist",
+      () => ({ ...stdio(), command: "/no/such/program-${COMMAND}" }),
+    ],
     [
       "a program that tells its environment and ends",
       () => ({
@@ -180,16 +223,28 @@ describe("a planted secret appears nowhere", () => {
     ["a program that never answers", () => stdio({ hang: true, stderrEnv: ["API_KEY", "OTHER"] })],
     [
       "a missing variable",
-      () => ({ ...stdio(), env: { A: secret("literal-in-env"), API_KEY: secret("literal-in-env"), B: "${MISSING}" } }),
+      () => ({
+        ...stdio(),
+        env: { A: secret("literal-in-env"), API_KEY: secret("literal-in-env"), B: "${MISSING}" },
+      }),
     ],
-    ["a tool list that fails with them in it", () => stdio({ failList: "no access for $API_KEY $OTHER" })],
+    [
+      "a tool list that fails with them in it",
+      () => stdio({ failList: "no access for $API_KEY $OTHER" }),
+    ],
     ["a server that answers 500 with them", async () => remote(await telling("status"))],
     ["a server that answers 401 with them", async () => remote(await telling("html"))],
     ["a server that answers an error with them", async () => remote(await telling("rpc"))],
-    ["an SSE server that answers 500 with them", async () => ({ ...remote(await telling("status")), transport: "sse" })],
+    [
+      "an SSE server that answers 500 with them",
+      async () => ({ ...remote(await telling("status")), transport: "sse" }),
+    ],
     ["a port nobody listens on", () => remote("http://127.0.0.1:1/mcp")],
     ["a name that is not known", () => remote("http://no-such-host.invalid/mcp")],
-    ["a URL with a password", () => ({ url: `http://me:${secret("url-password")}@127.0.0.1:1/mcp` })],
+    [
+      "a URL with a password",
+      () => ({ url: `http://me:${secret("url-password")}@127.0.0.1:1/mcp` }),
+    ],
     ["a URL with a user name", () => ({ url: `http://${secret("url-user")}@127.0.0.1:1/mcp` })],
     ["a URL that is refused", () => remote("http://169.254.169.254/mcp")],
     ["a WebSocket nobody listens on", () => remote("ws://127.0.0.1:1/")],
@@ -217,8 +272,15 @@ describe("a planted secret appears nowhere", () => {
 
   it("in errors about the configuration", () => {
     const errors = [
-      { s: { command: 5, args: [secret("literal-in-args")], env: { A: secret("literal-in-env") } } },
-      { s: { url: `nonsense://${secret("url-user")}:${secret("url-password")}@x`, headers: { A: secret("literal-in-header") } } },
+      {
+        s: { command: 5, args: [secret("literal-in-args")], env: { A: secret("literal-in-env") } },
+      },
+      {
+        s: {
+          url: `nonsense://${secret("url-user")}:${secret("url-password")}@x`,
+          headers: { A: secret("literal-in-header") },
+        },
+      },
       { s: { url: "http://x", headers: { Authorization: [secret("literal-in-header")] } } },
       { s: { url: "http://x", headers: secret("literal-in-header") } },
       { s: { command: "x", env: [secret("literal-in-env")] } },

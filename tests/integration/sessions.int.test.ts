@@ -35,7 +35,9 @@ describe("typed input in a pipe", () => {
       policy: { ask: ["mcp:read:s:*"] },
     });
     const model = scripted("one", "two", "ok");
-    const session = createMcpSession(test.hub, { onAsk: () => ({ decisions: [{ type: "approve" }] }) });
+    const session = createMcpSession(test.hub, {
+      onAsk: () => ({ decisions: [{ type: "approve" }] }),
+    });
     const pipe = ChatPromptTemplate.fromMessages([["human", "{q}"]]).pipe(session.model(model));
     expect((await pipe.invoke({ q: "/mcp__s__greet" })).text).toBe("one");
     expect(model.calls[0]!.messages.at(-1)!.text).toBe("Say hello");
@@ -43,17 +45,24 @@ describe("typed input in a pipe", () => {
     expect(JSON.stringify(model.calls[1]!.messages)).toContain("the memo");
     expect(session.state._mcpTyped ?? undefined).toBeUndefined();
     expect((await pipe.invoke({ q: "/nope and /mcp__s__nope" })).text).toBe("ok");
-    expect((await pipe.invoke({ q: "/mcp disable s" })).text).toContain("is disabled in this conversation");
+    expect((await pipe.invoke({ q: "/mcp disable s" })).text).toContain(
+      "is disabled in this conversation",
+    );
     expect(model.calls).toHaveLength(3);
   });
 
-  it.each([[undefined], [5], [{ messages: "hi" }]])("a session says which input it accepts: %j", async (input) => {
-    await expect(
-      createMcpSession(hub)
-        .loop(scripted("x"))
-        .invoke(input as never),
-    ).rejects.toThrow("A session takes text, a list of messages, or what a prompt template makes.");
-  });
+  it.each([[undefined], [5], [{ messages: "hi" }]])(
+    "a session says which input it accepts: %j",
+    async (input) => {
+      await expect(
+        createMcpSession(hub)
+          .loop(scripted("x"))
+          .invoke(input as never),
+      ).rejects.toThrow(
+        "A session takes text, a list of messages, or what a prompt template makes.",
+      );
+    },
+  );
 
   it("a session refuses a wrong state", () => {
     for (const state of [null, "x", 5])
@@ -69,8 +78,13 @@ describe("a session", () => {
       ["system", "You are {what}."],
       ["human", "{question}"],
     ]);
-    const results = await prompt.pipe(session.model(model)).pipe(session.tools()).invoke({ what: "kind", question: "say hi" });
-    expect(results.map(({ text, tool_call_id }) => [tool_call_id, text.includes("hi")])).toEqual([["1", true]]);
+    const results = await prompt
+      .pipe(session.model(model))
+      .pipe(session.tools())
+      .invoke({ what: "kind", question: "say hi" });
+    expect(results.map(({ text, tool_call_id }) => [tool_call_id, text.includes("hi")])).toEqual([
+      ["1", true],
+    ]);
     const [system] = model.calls[0]!.messages;
     expect(system!.text.startsWith("You are kind.")).toBe(true);
     expect(system!.text).toContain("<AVAILABLE_MCP_TOOLS>");
@@ -82,11 +96,17 @@ describe("a session", () => {
     const session = createMcpSession(hub, { systemPrompt: new SystemMessage("Be brief.") });
     const typed = new HumanMessage("find");
     const { messages, answer } = await session.begin([typed]);
-    expect([answer, typed.id, messages[0]!.id === undefined]).toEqual([undefined, undefined, false]);
+    expect([answer, typed.id, messages[0]!.id === undefined]).toEqual([
+      undefined,
+      undefined,
+      false,
+    ]);
     const { tools } = await session.prepare(messages);
     expect(tools.map(({ name }) => name)).toEqual(["search_mcp_tools"]);
     await session.runTools(calling({ id: "1", name: "search_mcp_tools", args: { query: "echo" } }));
-    const later = createMcpSession(hub, { state: JSON.parse(JSON.stringify(session.state)) as McpSession["state"] });
+    const later = createMcpSession(hub, {
+      state: JSON.parse(JSON.stringify(session.state)) as McpSession["state"],
+    });
     expect((await later.prepare(messages)).tools.map(({ name }) => name)).toContain("mcp__s__echo");
   });
 
@@ -104,13 +124,21 @@ describe("a session", () => {
       "ai",
       "tool",
     ]);
-    expect(() => session.loop(scripted(), { maxSteps: 0 })).toThrow('"maxSteps" has to be a whole number of at least 1');
+    expect(() => session.loop(scripted(), { maxSteps: 0 })).toThrow(
+      '"maxSteps" has to be a whole number of at least 1',
+    );
   });
 
   it("runs own tools as well, and says why one cannot run", async () => {
     const own = tool(({ x }) => `own ${x}`, { name: "own", schema: z.object({ x: z.string() }) });
-    const broken = tool(() => Promise.reject(new Error("boom")), { name: "broken", schema: z.object({}) });
-    const commanding = tool(() => new Command({ goto: "x" }), { name: "commanding", schema: z.object({}) });
+    const broken = tool(() => Promise.reject(new Error("boom")), {
+      name: "broken",
+      schema: z.object({}),
+    });
+    const commanding = tool(() => new Command({ goto: "x" }), {
+      name: "commanding",
+      schema: z.object({}),
+    });
     const session = createMcpSession(hub, { ownTools: [own, broken, commanding] });
     const calls = calling(
       { id: "1", name: "own", args: { x: "a" } },
@@ -127,7 +155,9 @@ describe("a session", () => {
       ["error", 'There is no tool "nobody". Tools: own, b'],
       ["success", expect.stringContaining("<mcp_response") as string],
     ]);
-    expect(() => createMcpSession(hub, { ownTools: [own, own] })).toThrow('"ownTools" has two tools of the name "own"');
+    expect(() => createMcpSession(hub, { ownTools: [own, own] })).toThrow(
+      '"ownTools" has two tools of the name "own"',
+    );
     expect(() => createMcpSession({} as never)).toThrow("needs a McpHub or a MultiServerMCPClient");
     expect(() => createMcpSession(hub, { serves: ["s"] } as never)).toThrow("serves");
   });

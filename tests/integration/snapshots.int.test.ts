@@ -6,7 +6,13 @@ import { join } from "node:path";
 import { InMemoryStore } from "@langchain/core/stores";
 import { createAgent } from "langchain";
 
-import { McpHub, mcpMiddleware, previewContext, type McpHubOptions, type SnapshotStore } from "../../src/index.js";
+import {
+  McpHub,
+  mcpMiddleware,
+  previewContext,
+  type McpHubOptions,
+  type SnapshotStore,
+} from "../../src/index.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { answersOf, calling, scripted, spyMiddleware } from "../support/agents.js";
 import { until } from "../support/servers.js";
@@ -16,7 +22,8 @@ const QUICK: Partial<McpHubOptions> = {
   timeouts: { startupDeadlineMs: 20_000, searchWaitMs: 20_000 },
   limits: { autoDeferChars: 0 },
 };
-const fileOf = (): string => join(mkdtempSync(join(tmpdir(), "mcp-snapshots-")), "folder", "snapshots.json");
+const fileOf = (): string =>
+  join(mkdtempSync(join(tmpdir(), "mcp-snapshots-")), "folder", "snapshots.json");
 
 describe("a snapshot store", () => {
   it("lists a lazy server's tools at once in a new process, finds them before it is opened, and opens it for a call", async () => {
@@ -28,13 +35,22 @@ describe("a snapshot store", () => {
     await until(() => readIfThere(snapshotStore).includes('"echo"'), "the file");
     await first.close();
 
-    const hub = new McpHub({ mcpServers: { s: { url: http.url } }, ...QUICK, snapshotStore, startup: "lazy" });
+    const hub = new McpHub({
+      mcpServers: { s: { url: http.url } },
+      ...QUICK,
+      snapshotStore,
+      startup: "lazy",
+    });
     const { initialize } = http.stats;
     expect((await previewContext(hub)).listing).toBe(listing);
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
       model: scripted(
-        calling({ name: "search_mcp_tools", args: { query: "give a text back", limit: 1 }, id: "s" }),
+        calling({
+          name: "search_mcp_tools",
+          args: { query: "give a text back", limit: 1 },
+          id: "s",
+        }),
         calling({ name: "mcp__s__echo", args: { text: "hello" }, id: "c" }),
         "done",
       ),
@@ -58,16 +74,28 @@ describe("a snapshot store", () => {
     await first.close();
     await http.close();
 
-    const hub = new McpHub({ mcpServers: { s: { url } }, ...QUICK, snapshotStore, timeouts: { retryFailedAfterMs: 1 } });
+    const hub = new McpHub({
+      mcpServers: { s: { url } },
+      ...QUICK,
+      snapshotStore,
+      timeouts: { retryFailedAfterMs: 1 },
+    });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
-      model: scripted(calling({ name: "mcp__s__echo", args: { text: "x" }, id: "c" }), "away", "back"),
+      model: scripted(
+        calling({ name: "mcp__s__echo", args: { text: "x" }, id: "c" }),
+        "away",
+        "back",
+      ),
       middleware: [mcpMiddleware(hub), middleware],
     });
     const away = answersOf((await agent.invoke({ messages: "go" })).messages);
     expect(seen[0]!.system).toContain("- mcp__s__echo");
     expect(away["c"]!.text).toContain('Server "s" is not available now.');
-    const again = await serveHttp({ port, tools: [{ name: "brand_new", inputSchema: { type: "object" } }] });
+    const again = await serveHttp({
+      port,
+      tools: [{ name: "brand_new", inputSchema: { type: "object" } }],
+    });
     await until(async () => {
       partsOf(hub).pool.use(["s"]);
       return hub.status()[0]!.state === "connected";
@@ -85,7 +113,12 @@ describe("a snapshot store", () => {
     await first.connect();
     await until(() => readIfThere(snapshotStore) !== "", "the file");
     await first.close();
-    const other = new McpHub({ mcpServers: { s: { url: `${http.url}?other` } }, ...QUICK, snapshotStore, startup: "lazy" });
+    const other = new McpHub({
+      mcpServers: { s: { url: `${http.url}?other` } },
+      ...QUICK,
+      snapshotStore,
+      startup: "lazy",
+    });
     expect((await previewContext(other)).listing).not.toContain("mcp__s__echo");
     await other.close();
     writeFileSync(snapshotStore, "{ broken");
@@ -113,10 +146,16 @@ describe("a faulty snapshot store", () => {
         },
       },
     ],
-    ["rejects", { mget: () => Promise.reject(new Error("no")), mset: () => Promise.reject(new Error("no")) }],
+    [
+      "rejects",
+      { mget: () => Promise.reject(new Error("no")), mset: () => Promise.reject(new Error("no")) },
+    ],
     [
       "gives anything",
-      { mget: async () => [{ v: 1, tools: [{ name: "__proto__" }, 7, null, { name: "ok" }] }], mset: async () => undefined },
+      {
+        mget: async () => [{ v: 1, tools: [{ name: "__proto__" }, 7, null, { name: "ok" }] }],
+        mset: async () => undefined,
+      },
     ],
   ])("that %s costs no server", async (_name, snapshotStore) => {
     const http = await serveHttp();
@@ -131,7 +170,9 @@ describe("a faulty snapshot store", () => {
     const http = await serveHttp();
     const snapshotStore = fileOf();
     const mcpServers = (name: string) => ({ [name]: { url: http.url } });
-    const hubs = ["a", "b", "c"].map((name) => new McpHub({ mcpServers: mcpServers(name), ...QUICK, snapshotStore }));
+    const hubs = ["a", "b", "c"].map(
+      (name) => new McpHub({ mcpServers: mcpServers(name), ...QUICK, snapshotStore }),
+    );
     await Promise.all(hubs.map((hub) => hub.connect()));
     await Promise.all(hubs.map((hub) => hub.close()));
     const content = JSON.parse(readIfThere(snapshotStore)) as object;

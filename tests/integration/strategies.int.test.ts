@@ -13,14 +13,21 @@ afterAll(() => models.close());
 
 type Sent = { readonly tools?: readonly Record<string, unknown>[] };
 
-async function run(wire: Parameters<ModelServer["client"]>[0], options: McpAgentOptions, answers: unknown[]): Promise<Sent[]> {
+async function run(
+  wire: Parameters<ModelServer["client"]>[0],
+  options: McpAgentOptions,
+  answers: unknown[],
+): Promise<Sent[]> {
   await using hub = new McpHub({
     mcpServers: { s: stdioFixture({ tools: 6, noBase: true }) },
     policy: { deny: ["mcp:call:s:tool_0005"] },
     timeouts: { startupDeadlineMs: 20_000 },
     limits: { autoDeferChars: 0 },
   });
-  const agent = createAgent({ model: models.client(wire), middleware: [mcpMiddleware(hub, options)] });
+  const agent = createAgent({
+    model: models.client(wire),
+    middleware: [mcpMiddleware(hub, options)],
+  });
   models.requests.length = 0;
   models.answers.push(...(answers as typeof models.answers));
   await agent.invoke({ messages: "go" });
@@ -38,7 +45,9 @@ describe("strategy provider", () => {
       const [first, second] = await run(wire, { strategy: "provider" }, [CALL, "done"]);
       const deferred = (sent: Sent | undefined) =>
         (sent?.tools ?? []).filter((tool) => tool["defer_loading"] === true).map(nameOf);
-      expect(deferred(first)).toEqual(["0000", "0001", "0002", "0003", "0004"].map((number) => `mcp__s__tool_${number}`));
+      expect(deferred(first)).toEqual(
+        ["0000", "0001", "0002", "0003", "0004"].map((number) => `mcp__s__tool_${number}`),
+      );
       const names = first!.tools!.map(nameOf);
       expect(names.some((name) => name.startsWith("tool_search"))).toBe(true);
       expect(names).not.toContain("search_mcp_tools");
@@ -59,8 +68,17 @@ describe("strategy provider", () => {
   });
 
   it("sends tools that search_mcp_tools found without defer_loading", async () => {
-    const search = [{ id: "call_1", name: "search_mcp_tools", args: { query: "mcp__s__tool_0001 mcp__s__tool_0004", limit: 1 } }];
-    const [, second] = await run("anthropic", { strategy: "provider", maxProviderTools: 2 }, [search, "done"]);
+    const search = [
+      {
+        id: "call_1",
+        name: "search_mcp_tools",
+        args: { query: "mcp__s__tool_0001 mcp__s__tool_0004", limit: 1 },
+      },
+    ];
+    const [, second] = await run("anthropic", { strategy: "provider", maxProviderTools: 2 }, [
+      search,
+      "done",
+    ]);
     const sent = second!.tools!.map((tool) => [nameOf(tool), tool["defer_loading"] === true]);
     expect(sent).toContainEqual(["mcp__s__tool_0001", false]);
     expect(sent).toContainEqual(["mcp__s__tool_0004", false]);
@@ -75,9 +93,22 @@ describe("strategy provider", () => {
 
 describe("strategy execute", () => {
   it("sends the same tools in every request, byte by byte", async () => {
-    const search = [{ id: "call_1", name: "search_mcp_tools", args: { query: "warehouse records" } }];
-    const execute = [{ id: "call_2", name: "execute_mcp_tool", args: { name: "mcp__s__tool_0001", arguments: { query: "x" } } }];
-    const requests = await run("openai-chat", { strategy: "execute" }, [search, execute, CALL, "done"]);
+    const search = [
+      { id: "call_1", name: "search_mcp_tools", args: { query: "warehouse records" } },
+    ];
+    const execute = [
+      {
+        id: "call_2",
+        name: "execute_mcp_tool",
+        args: { name: "mcp__s__tool_0001", arguments: { query: "x" } },
+      },
+    ];
+    const requests = await run("openai-chat", { strategy: "execute" }, [
+      search,
+      execute,
+      CALL,
+      "done",
+    ]);
     expect(requests).toHaveLength(4);
     expect(new Set(requests.map(({ tools }) => JSON.stringify(tools))).size).toBe(1);
     expect(requests[0]!.tools!.map(nameOf)).toEqual(["execute_mcp_tool", "search_mcp_tools"]);

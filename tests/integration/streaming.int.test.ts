@@ -40,23 +40,39 @@ const steps = () => [
 ];
 const EXPECTED = [
   { type: "mcp_search", toolCallId: "find", query: "mcp__lab__slow", matches: ["mcp__lab__slow"] },
-  ...[1, 2, 3].map((progress) => ({ type: "mcp_progress", serverName: "lab", toolName: "slow", toolCallId: "call", progress })),
+  ...[1, 2, 3].map((progress) => ({
+    type: "mcp_progress",
+    serverName: "lab",
+    toolName: "slow",
+    toolCallId: "call",
+    progress,
+  })),
 ];
 
 /** The graphs of the ways in. */
 const GRAPHS = {
   createAgent: (options: McpAgentOptions = {}) =>
-    createAgent({ model: scripted(...steps()), middleware: [mcpMiddleware(hub, options) as unknown as AgentMiddleware] }).graph,
-  createMcpGraph: (options: McpAgentOptions = {}) => createMcpGraph(hub, { ...options, model: scripted(...steps()) }),
+    createAgent({
+      model: scripted(...steps()),
+      middleware: [mcpMiddleware(hub, options) as unknown as AgentMiddleware],
+    }).graph,
+  createMcpGraph: (options: McpAgentOptions = {}) =>
+    createMcpGraph(hub, { ...options, model: scripted(...steps()) }),
 };
 
 describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
   it("reports searches and progress on the custom stream as they happen", async () => {
     const seen: unknown[] = [];
-    const stream = await graphOf().stream({ messages: "go" } as never, { streamMode: ["custom", "updates"] as never });
+    const stream = await graphOf().stream({ messages: "go" } as never, {
+      streamMode: ["custom", "updates"] as never,
+    });
     for await (const [mode, chunk] of stream as unknown as AsyncIterable<[string, object]>) {
       if (mode === "custom") seen.push(chunk);
-      else if (JSON.stringify(chunk).includes('"call"') && JSON.stringify(chunk).includes("ToolMessage")) seen.push("answer");
+      else if (
+        JSON.stringify(chunk).includes('"call"') &&
+        JSON.stringify(chunk).includes("ToolMessage")
+      )
+        seen.push("answer");
     }
     expect(seen).toMatchObject([...EXPECTED, "answer"]);
   });
@@ -65,7 +81,9 @@ describe.each(Object.entries(GRAPHS))("a run of %s", (_name, graphOf) => {
     const custom: unknown[] = [];
     const started: unknown[] = [];
     const events = graphOf().streamEvents({ messages: "go" }, { version: "v2" });
-    for await (const { event, name, data, metadata } of events as AsyncIterable<Record<string, unknown>>) {
+    for await (const { event, name, data, metadata } of events as AsyncIterable<
+      Record<string, unknown>
+    >) {
       if (event === "on_custom_event") custom.push(data);
       if (event === "on_tool_start") started.push({ name, metadata });
     }
@@ -88,12 +106,19 @@ it("a session reports to a callback handler", async () => {
 
 it("a run of execute_mcp_tool has the server and tool it names", async () => {
   const model = scripted(
-    calling({ name: "execute_mcp_tool", args: { name: "mcp__lab__echo", arguments: { text: "a" } }, id: "run" }),
+    calling({
+      name: "execute_mcp_tool",
+      args: { name: "mcp__lab__echo", arguments: { text: "a" } },
+      id: "run",
+    }),
     "done",
   );
   const graph = createMcpGraph(hub, { model, strategy: "execute" });
   const started: unknown[] = [];
-  for await (const { event, metadata } of graph.streamEvents({ messages: "go" }, { version: "v2" })) {
+  for await (const { event, metadata } of graph.streamEvents(
+    { messages: "go" },
+    { version: "v2" },
+  )) {
     if (event === "on_tool_start") started.push(metadata);
   }
   expect(started).toMatchObject([{ serverName: "lab", toolName: "echo" }]);
@@ -107,10 +132,11 @@ it("an exception in a listener affects no tool", async () => {
   const graph = createMcpGraph(hub, { model: scripted(...steps()) });
   const { messages } = await graph.invoke({ messages: "go" }, { callbacks: [handler] });
   expect(messages.at(-1)!.text).toBe("done");
-  expect(messages.filter(({ type }) => type === "tool").map((message) => (message as { status?: string }).status)).toEqual([
-    "success",
-    "success",
-  ]);
+  expect(
+    messages
+      .filter(({ type }) => type === "tool")
+      .map((message) => (message as { status?: string }).status),
+  ).toEqual(["success", "success"]);
   expect(console).toHaveBeenCalled();
   console.mockRestore();
 });

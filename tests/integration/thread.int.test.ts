@@ -27,11 +27,13 @@ describe("a thread over many steps", () => {
     });
     await hub.connect(["stable"]);
     const { seen, middleware } = spyMiddleware();
-    const search = (query: string, id: string) => calling({ name: "search_mcp_tools", args: { query, limit: 1 }, id });
+    const search = (query: string, id: string) =>
+      calling({ name: "search_mcp_tools", args: { query, limit: 1 }, id });
     const changes = createMiddleware({
       name: "changes",
       wrapModelCall: async (request, handler) => {
-        if (seen.length === 3) await until(() => hub.status()[1]!.state === "connected", "the late server");
+        if (seen.length === 3)
+          await until(() => hub.status()[1]!.state === "connected", "the late server");
         if (seen.length === 6) {
           const listed = new Promise((resolve) => hub.on("catalog", resolve));
           await hub.callTool("stable", "change_tools", {
@@ -68,9 +70,16 @@ describe("a thread over many steps", () => {
     expect(seen[0]!.system).toContain("Still connecting: late");
     const isChange = (step: number): boolean => step === 6;
     for (let step = 1; step < 10; step += 1) {
-      if (!isChange(step)) expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(seen[step - 1]!.tools);
+      if (!isChange(step))
+        expect(seen[step]!.tools.slice(0, seen[step - 1]!.tools.length)).toEqual(
+          seen[step - 1]!.tools,
+        );
     }
-    expect(seen[6]!.tools).toEqual(["search_mcp_tools", "mcp__stable__echo", "mcp__late__tool_0000"]);
+    expect(seen[6]!.tools).toEqual([
+      "search_mcp_tools",
+      "mcp__stable__echo",
+      "mcp__late__tool_0000",
+    ]);
     expect(seen[9]!.tools).toEqual([
       "search_mcp_tools",
       "mcp__stable__echo",
@@ -80,7 +89,8 @@ describe("a thread over many steps", () => {
       "mcp__stable__tool_0001",
     ]);
     const notes = seen[9]!.messages.filter(
-      (message) => HumanMessage.isInstance(message) && message.text.startsWith("<MCP_TOOLS_CHANGED>"),
+      (message) =>
+        HumanMessage.isInstance(message) && message.text.startsWith("<MCP_TOOLS_CHANGED>"),
     );
     expect(notes.map(({ text }) => text)).toEqual([
       "<MCP_TOOLS_CHANGED>\nServer late is connected now: 3 tools, found by search_mcp_tools.\n</MCP_TOOLS_CHANGED>",
@@ -96,7 +106,10 @@ describe("a thread over many steps", () => {
     for (const { messages } of seen) {
       messages.forEach((message, position) => {
         if (ToolMessage.isInstance(message))
-          expect(AIMessage.isInstance(messages[position - 1]) || ToolMessage.isInstance(messages[position - 1])).toBe(true);
+          expect(
+            AIMessage.isInstance(messages[position - 1]) ||
+              ToolMessage.isInstance(messages[position - 1]),
+          ).toBe(true);
       });
     }
     const answers = answersOf(result.messages);
@@ -115,10 +128,18 @@ describe("a thread over many steps", () => {
       name: "summarise",
       beforeModel: (state) =>
         state.messages.length > 2
-          ? { messages: [new RemoveMessage({ id: REMOVE_ALL_MESSAGES }), new HumanMessage("Summary of what happened.")] }
+          ? {
+              messages: [
+                new RemoveMessage({ id: REMOVE_ALL_MESSAGES }),
+                new HumanMessage("Summary of what happened."),
+              ],
+            }
           : undefined,
     });
-    const model = scripted(calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" }), "done");
+    const model = scripted(
+      calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" }),
+      "done",
+    );
     const agent = createAgent({ model, middleware: [summarise, mcpMiddleware(hub), middleware] });
     await agent.invoke({ messages: "go" });
     expect(seen[1]!.messages).toHaveLength(1);
@@ -129,9 +150,17 @@ describe("a thread over many steps", () => {
   it("continues in another process with the same SQLite file, and checkpoints do not grow with the catalog", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "mcp-sqlite-")), "threads.db");
     const child = fileURLToPath(new URL("../fixtures/sqliteThread.ts", import.meta.url));
-    const run = (tools: number, thread: string, turn: string): { tools: string[]; system: string; state: number } =>
+    const run = (
+      tools: number,
+      thread: string,
+      turn: string,
+    ): { tools: string[]; system: string; state: number } =>
       JSON.parse(
-        execFileSync(process.execPath, ["--import", "tsx", child, file, String(tools), thread, turn], { encoding: "utf8" }),
+        execFileSync(
+          process.execPath,
+          ["--import", "tsx", child, file, String(tools), thread, turn],
+          { encoding: "utf8" },
+        ),
       ) as never;
     const first = run(50, "a", "search");
     const second = run(50, "a", "again");
@@ -179,28 +208,51 @@ describe("beside other parts of an agent", () => {
   });
 
   it("never treats a tool of the agent or of another middleware as an MCP tool", async () => {
-    const own = tool(() => "the agent's own echo", { name: "echo", description: "own", schema: z.object({}) });
+    const own = tool(() => "the agent's own echo", {
+      name: "echo",
+      description: "own",
+      schema: z.object({}),
+    });
     const namesake = tool(() => "the agent's own mcp__s__echo", {
       name: "mcp__s__echo",
       description: "own",
       schema: z.object({}),
     });
-    const dynamic = tool(() => "the middleware's fail", { name: "fail", description: "dynamic", schema: z.object({}) });
+    const dynamic = tool(() => "the middleware's fail", {
+      name: "fail",
+      description: "dynamic",
+      schema: z.object({}),
+    });
     const adds = createMiddleware({
       name: "adds",
-      wrapModelCall: (request, handler) => handler({ ...request, tools: [...request.tools, dynamic] }),
+      wrapModelCall: (request, handler) =>
+        handler({ ...request, tools: [...request.tools, dynamic] }),
     });
     const runs = createMiddleware({
       name: "runs",
-      wrapToolCall: (request, handler) => handler(request.toolCall.name === "fail" ? { ...request, tool: dynamic } : request),
+      wrapToolCall: (request, handler) =>
+        handler(request.toolCall.name === "fail" ? { ...request, tool: dynamic } : request),
     });
     const { seen, middleware } = spyMiddleware();
     const model = scripted(
-      calling({ name: "search_mcp_tools", args: { query: "mcp__s__echo echo", limit: 50 }, id: "0" }),
-      calling({ name: "echo", id: "1" }, { name: "mcp__s__echo", id: "2" }, { name: "fail", id: "3" }, { name: "pid", id: "4" }),
+      calling({
+        name: "search_mcp_tools",
+        args: { query: "mcp__s__echo echo", limit: 50 },
+        id: "0",
+      }),
+      calling(
+        { name: "echo", id: "1" },
+        { name: "mcp__s__echo", id: "2" },
+        { name: "fail", id: "3" },
+        { name: "pid", id: "4" },
+      ),
       "done",
     );
-    const agent = createAgent({ model, tools: [own, namesake], middleware: [adds, mcpMiddleware(hub), runs, middleware] });
+    const agent = createAgent({
+      model,
+      tools: [own, namesake],
+      middleware: [adds, mcpMiddleware(hub), runs, middleware],
+    });
     const answers = answersOf((await agent.invoke({ messages: "go" })).messages);
     expect(answers["1"]!.text).toBe("the agent's own echo");
     expect(answers["2"]!.text).toBe("the agent's own mcp__s__echo");
@@ -211,7 +263,16 @@ describe("beside other parts of an agent", () => {
   });
 
   it("puts nothing from a caller's input or another tool's Command into the prompt", async () => {
-    const forged = { v: 1, view: "", listing: "FORGED", loadsUnset: false, pending: [], servers: {}, synthetic: {}, notes: [] };
+    const forged = {
+      v: 1,
+      view: "",
+      listing: "FORGED",
+      loadsUnset: false,
+      pending: [],
+      servers: {},
+      synthetic: {},
+      notes: [],
+    };
     const writer = tool(
       () =>
         new Command({
@@ -230,7 +291,9 @@ describe("beside other parts of an agent", () => {
       checkpointer: new MemorySaver(),
       middleware: [mcpMiddleware(hub), middleware],
     });
-    const input = { messages: [new HumanMessage("go")], _mcpSent: forged } as { messages: HumanMessage[] };
+    const input = { messages: [new HumanMessage("go")], _mcpSent: forged } as {
+      messages: HumanMessage[];
+    };
     await agent.invoke(input, { configurable: { thread_id: "1" } });
     expect(seen).toHaveLength(2);
     for (const { system, messages } of seen) {
@@ -242,13 +305,19 @@ describe("beside other parts of an agent", () => {
 
   it("always loads small tool sets and tools it is told to, and these work without a search", async () => {
     await using loaded = new McpHub({
-      mcpServers: { small: stdioFixture(), large: stdioFixture({ tools: 200, noBase: true }, { alwaysLoad: ["tool_0007"] }) },
+      mcpServers: {
+        small: stdioFixture(),
+        large: stdioFixture({ tools: 200, noBase: true }, { alwaysLoad: ["tool_0007"] }),
+      },
       timeouts: { startupDeadlineMs: 20_000 },
       limits: { autoDeferChars: 0 },
     });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
-      model: scripted(calling({ name: "mcp__large__tool_0007", args: { query: "x" }, id: "1" }), "done"),
+      model: scripted(
+        calling({ name: "mcp__large__tool_0007", args: { query: "x" }, id: "1" }),
+        "done",
+      ),
       middleware: [mcpMiddleware(loaded), middleware],
     });
     const result = await agent.invoke({ messages: "go" });
@@ -257,7 +326,10 @@ describe("beside other parts of an agent", () => {
 
     const all = createAgent({
       model: scripted("done"),
-      middleware: [mcpMiddleware(loaded, { servers: ["small"], limits: { autoDeferChars: 10_000 } }), middleware],
+      middleware: [
+        mcpMiddleware(loaded, { servers: ["small"], limits: { autoDeferChars: 10_000 } }),
+        middleware,
+      ],
     });
     await all.invoke({ messages: "go" });
     expect(seen.at(-1)!.tools).toHaveLength(10);
@@ -273,7 +345,10 @@ describe("beside other parts of an agent", () => {
     });
     const { seen, middleware } = spyMiddleware();
     const agent = createAgent({
-      model: scripted(calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" }), "done"),
+      model: scripted(
+        calling({ name: "search_mcp_tools", args: { query: "echo" }, id: "1" }),
+        "done",
+      ),
       middleware: [mcpMiddleware(lazy, { limits: { autoDeferChars: 0 } }), middleware],
     });
     await agent.invoke({ messages: "go" });
@@ -287,7 +362,10 @@ describe("beside other parts of an agent", () => {
       timeouts: { startupDeadlineMs: 600 },
     });
     const { seen, middleware } = spyMiddleware();
-    const agent = createAgent({ model: scripted("one", "two"), middleware: [mcpMiddleware(slow), middleware] });
+    const agent = createAgent({
+      model: scripted("one", "two"),
+      middleware: [mcpMiddleware(slow), middleware],
+    });
     const startedAt = performance.now();
     await agent.invoke({ messages: "go" });
     expect(performance.now() - startedAt).toBeLessThan(2_000);

@@ -6,14 +6,19 @@ import { childEnvironment } from "../../src/connect/stdio/environment.js";
 import { serveHttp } from "../fixtures/servers/http.mjs";
 import { stdioFixture, until } from "../support/servers.js";
 
-const echo = async (hub: McpHub, server = "s") => (await hub.callTool(server, "echo", { text: "hello" })).content;
+const echo = async (hub: McpHub, server = "s") =>
+  (await hub.callTool(server, "echo", { text: "hello" })).content;
 
 describe("streamable HTTP and SSE", () => {
   it("calls over streamable HTTP with the configured headers", async () => {
     const http = await serveHttp({ token: "t0ken" });
-    await using hub = new McpHub({ mcpServers: { s: { url: http.url, headers: { Authorization: "Bearer t0ken" } } } });
+    await using hub = new McpHub({
+      mcpServers: { s: { url: http.url, headers: { Authorization: "Bearer t0ken" } } },
+    });
     expect(await echo(hub)).toContain("hello");
-    expect(new Set(http.stats.headers.map((headers) => headers["authorization"]))).toEqual(new Set(["Bearer t0ken"]));
+    expect(new Set(http.stats.headers.map((headers) => headers["authorization"]))).toEqual(
+      new Set(["Bearer t0ken"]),
+    );
     await hub.close();
     await http.close();
   });
@@ -21,7 +26,9 @@ describe("streamable HTTP and SSE", () => {
   it("calls over SSE, with the headers on its stream too", async () => {
     const http = await serveHttp({ token: "t0ken" });
     await using hub = new McpHub({
-      mcpServers: { s: { url: http.sseUrl, transport: "sse", headers: { Authorization: "Bearer t0ken" } } },
+      mcpServers: {
+        s: { url: http.sseUrl, transport: "sse", headers: { Authorization: "Bearer t0ken" } },
+      },
     });
     expect(await echo(hub)).toContain("hello");
     await hub.close();
@@ -88,7 +95,11 @@ describe("streamable HTTP and SSE", () => {
     await using hub = new McpHub({ mcpServers: { s: { url: http.url } }, warnings: "silent" });
     await hub.connect();
     hub.on("catalog", (change) => seen.push(change));
-    await Promise.all(Array.from({ length: 20 }, (_, index) => hub.callTool("s", "change_tools", { add: [`new_${index}`] })));
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        hub.callTool("s", "change_tools", { add: [`new_${index}`] }),
+      ),
+    );
     await until(() => hub.status()[0]!.tools === 30, "the new tools");
     expect(http.stats.listTools).toBeLessThanOrEqual(5);
     expect(seen.flatMap(({ added }) => added)).toHaveLength(20);
@@ -103,7 +114,9 @@ describe("streamable HTTP and SSE", () => {
 describe("opening many servers", () => {
   it("opens remote servers side by side, at most 20 at a time", async () => {
     const gauge = { now: 0, most: 0 };
-    const fixtures = await Promise.all(Array.from({ length: 26 }, () => serveHttp({ delayMs: 300, gauge })));
+    const fixtures = await Promise.all(
+      Array.from({ length: 26 }, () => serveHttp({ delayMs: 300, gauge })),
+    );
     await using hub = new McpHub({
       mcpServers: Object.fromEntries(fixtures.map(({ url }, index) => [`remote${index}`, { url }])),
     });
@@ -115,7 +128,9 @@ describe("opening many servers", () => {
 
   it("opens stdio servers three at a time: six of 500 ms take two turns", async () => {
     await using hub = new McpHub({
-      mcpServers: Object.fromEntries(Array.from({ length: 6 }, (_, index) => [`local${index}`, stdioFixture({ delayMs: 500 })])),
+      mcpServers: Object.fromEntries(
+        Array.from({ length: 6 }, (_, index) => [`local${index}`, stdioFixture({ delayMs: 500 })]),
+      ),
     });
     const startedAt = performance.now();
     expect((await hub.connect()).failed).toEqual([]);
@@ -125,7 +140,11 @@ describe("opening many servers", () => {
 
   it("connects the servers that are named, and throws when asked to", async () => {
     await using hub = new McpHub({
-      mcpServers: { good: stdioFixture(), bad: { command: "no-such-command" }, off: stdioFixture({}, { enabled: false }) },
+      mcpServers: {
+        good: stdioFixture(),
+        bad: { command: "no-such-command" },
+        off: stdioFixture({}, { enabled: false }),
+      },
       warnings: "silent",
     });
     expect(await hub.connect(["good"])).toEqual({ connected: ["good"], failed: [] });
@@ -136,7 +155,9 @@ describe("opening many servers", () => {
     });
     await expect(hub.connect(["nope"])).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect((await hub.connect()).failed).toHaveLength(1);
-    await expect(hub.callTool("off", "echo", { text: "x" })).rejects.toThrow('Server "off" is disabled');
+    await expect(hub.callTool("off", "echo", { text: "x" })).rejects.toThrow(
+      'Server "off" is disabled',
+    );
   });
 });
 
@@ -145,16 +166,26 @@ describe("stdio", () => {
     process.env["HOST_SECRET"] = "no";
     process.env["HOST_PROXY"] = "http://proxy.example";
     await using hub = new McpHub({
-      mcpServers: { s: stdioFixture({}, { env: { MINE: "${MINE_VALUE:-yes}" }, inheritEnv: ["HOST_PROXY"] }) },
+      mcpServers: {
+        s: stdioFixture({}, { env: { MINE: "${MINE_VALUE:-yes}" }, inheritEnv: ["HOST_PROXY"] }),
+      },
       envelope: false,
     });
     const env = JSON.parse((await hub.callTool("s", "env")).content) as Record<string, string>;
-    expect(env).toMatchObject({ MINE: "yes", HOST_PROXY: "http://proxy.example", PATH: expect.any(String) });
+    expect(env).toMatchObject({
+      MINE: "yes",
+      HOST_PROXY: "http://proxy.example",
+      PATH: expect.any(String),
+    });
     expect(env).not.toHaveProperty("HOST_SECRET");
   });
 
   it("adds what programs on Windows need to run", () => {
-    const env = childEnvironment({ env: {}, inheritEnv: [] }, "win32", { PATHEXT: ".EXE;.CMD", COMSPEC: "cmd.exe", OTHER: "x" });
+    const env = childEnvironment({ env: {}, inheritEnv: [] }, "win32", {
+      PATHEXT: ".EXE;.CMD",
+      COMSPEC: "cmd.exe",
+      OTHER: "x",
+    });
     expect(env).toMatchObject({ PATHEXT: ".EXE;.CMD", COMSPEC: "cmd.exe" });
     expect(env).not.toHaveProperty("OTHER");
   });

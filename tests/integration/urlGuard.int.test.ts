@@ -36,7 +36,9 @@ const NO_TOKENS = {
 };
 
 /** A web server that answers as the test says. */
-async function web(handle: Parameters<typeof createServer>[1]): Promise<{ readonly port: number; readonly urls: string[] }> {
+async function web(
+  handle: Parameters<typeof createServer>[1],
+): Promise<{ readonly port: number; readonly urls: string[] }> {
   const urls: string[] = [];
   const http: Server = createServer((request, response) => {
     urls.push(`${request.method} ${request.url}`);
@@ -53,7 +55,10 @@ async function web(handle: Parameters<typeof createServer>[1]): Promise<{ readon
 }
 
 async function failureOf(url: string, urlGuard: UrlGuardOptions | undefined, more: object = {}) {
-  const hub = hubOf({ s: { url, ...more } }, urlGuard === undefined ? {} : { security: { urlGuard } });
+  const hub = hubOf(
+    { s: { url, ...more } },
+    urlGuard === undefined ? {} : { security: { urlGuard } },
+  );
   const { failed } = await hub.connect();
   return failed[0]?.error;
 }
@@ -66,7 +71,10 @@ describe("urlGuard", () => {
     const guard = { lookup, allowHosts: ["localhost", "mcp"] };
     // Only what is pinned goes where the look-up says: the system knows no "mcp".
     const host = "mcp";
-    const hub = hubOf({ s: { url: `http://${host}:${port}/mcp` } }, { security: { urlGuard: guard } });
+    const hub = hubOf(
+      { s: { url: `http://${host}:${port}/mcp` } },
+      { security: { urlGuard: guard } },
+    );
     await hub.connect(undefined, { onFailure: "throw" });
     expect((await hub.callTool("s", "look")).status).toBe("success");
     expect((await hub.callTool("s", "look")).status).toBe("success");
@@ -76,25 +84,34 @@ describe("urlGuard", () => {
     const { port, urls } = await web((_request, response) => response.end("{}"));
     const { lookup } = world({ "tracker.example": "127.0.0.1" });
     for (const more of [{}, { transport: "sse" as const }]) {
-      expect(await failureOf(`http://tracker.example:${port}/mcp`, { lookup }, more)).toMatchObject({
-        name: "McpPolicyError",
-        code: "URL_REFUSED",
-      });
+      expect(await failureOf(`http://tracker.example:${port}/mcp`, { lookup }, more)).toMatchObject(
+        {
+          name: "McpPolicyError",
+          code: "URL_REFUSED",
+        },
+      );
     }
     expect(urls).toEqual([]);
   });
 
-  it.each([301, 302, 303, 307, 308])("follows no redirect (%s) to another origin", async (status) => {
-    const inner = await web((_request, response) => response.end("{}"));
-    const outer = await web((_request, response) =>
-      response.writeHead(status, { location: `http://localhost:${inner.port}/steal` }).end(),
-    );
-    for (const more of [{}, { transport: "sse" as const }]) {
-      const error = await failureOf(`http://127.0.0.1:${outer.port}/mcp`, {}, { automaticSSEFallback: false, ...more });
-      expect(error?.message).toMatch(/redirect/i);
-    }
-    expect(inner.urls).toEqual([]);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    "follows no redirect (%s) to another origin",
+    async (status) => {
+      const inner = await web((_request, response) => response.end("{}"));
+      const outer = await web((_request, response) =>
+        response.writeHead(status, { location: `http://localhost:${inner.port}/steal` }).end(),
+      );
+      for (const more of [{}, { transport: "sse" as const }]) {
+        const error = await failureOf(
+          `http://127.0.0.1:${outer.port}/mcp`,
+          {},
+          { automaticSSEFallback: false, ...more },
+        );
+        expect(error?.message).toMatch(/redirect/i);
+      }
+      expect(inner.urls).toEqual([]);
+    },
+  );
 
   it("follows a redirect that keeps method and origin", async () => {
     const { url } = await serve({ redirectFrom: "/old" });
@@ -104,7 +121,9 @@ describe("urlGuard", () => {
   });
 
   it("stops following redirects after a limit", async () => {
-    const loop = await web((request, response) => response.writeHead(307, { location: request.url }).end());
+    const loop = await web((request, response) =>
+      response.writeHead(307, { location: request.url }).end(),
+    );
     await failureOf(`http://127.0.0.1:${loop.port}/mcp`, {}, { automaticSSEFallback: false });
     expect(loop.urls.length).toBeLessThan(20);
   });
@@ -114,7 +133,10 @@ describe("urlGuard", () => {
     const { port } = new URL(url);
     let address = "127.0.0.1";
     const { lookup } = world({ localhost: () => address });
-    const hub = hubOf({ s: { url: `http://localhost:${port}/mcp` } }, { security: { urlGuard: { lookup } } });
+    const hub = hubOf(
+      { s: { url: `http://localhost:${port}/mcp` } },
+      { security: { urlGuard: { lookup } } },
+    );
     await hub.connect(undefined, { onFailure: "throw" });
     address = "169.254.169.254";
     await expect(hub.callTool("s", "look")).rejects.toMatchObject({ code: "URL_REFUSED" });
@@ -129,10 +151,19 @@ describe("urlGuard", () => {
       if (request.url?.startsWith("/.well-known/oauth-protected-resource")) {
         response.writeHead(200, { "content-type": "application/json" });
         const { host } = request.headers;
-        response.end(JSON.stringify({ resource: `http://${host}/mcp`, authorization_servers: ["http://auth.internal/"] }));
+        response.end(
+          JSON.stringify({
+            resource: `http://${host}/mcp`,
+            authorization_servers: ["http://auth.internal/"],
+          }),
+        );
       } else response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     });
-    const error = await failureOf(`http://localhost:${outer.port}/mcp`, { lookup }, { authProvider: NO_TOKENS as never });
+    const error = await failureOf(
+      `http://localhost:${outer.port}/mcp`,
+      { lookup },
+      { authProvider: NO_TOKENS as never },
+    );
     expect(error).toMatchObject({ code: "URL_REFUSED" });
     expect(error?.message).toContain("auth.internal");
     expect(inner.urls).toEqual([]);
@@ -149,7 +180,10 @@ describe("urlGuard", () => {
         const { host } = request.headers;
         response.writeHead(200, { "content-type": "application/json" });
         response.end(
-          JSON.stringify({ resource: `http://${host}/mcp`, authorization_servers: [`http://127.0.0.1:${auth.port}/`] }),
+          JSON.stringify({
+            resource: `http://${host}/mcp`,
+            authorization_servers: [`http://127.0.0.1:${auth.port}/`],
+          }),
         );
       } else response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     });
@@ -163,12 +197,20 @@ describe("urlGuard", () => {
   });
 
   it("checks the URL of a WebSocket and the address it connects to", async () => {
-    const server = await serveWebSocket({ noBase: true, tools: [{ name: "look", inputSchema: { type: "object" } }] });
+    const server = await serveWebSocket({
+      noBase: true,
+      tools: [{ name: "look", inputSchema: { type: "object" } }],
+    });
     also(server);
     const { port } = new URL(server.url);
     const { lookup } = world({ "tracker.example": "127.0.0.1", mcp: "127.0.0.1" });
-    expect(await failureOf(`ws://tracker.example:${port}/`, { lookup })).toMatchObject({ code: "URL_REFUSED" });
-    const hub = hubOf({ s: { url: `ws://mcp:${port}/` } }, { security: { urlGuard: { lookup, allowHosts: ["mcp"] } } });
+    expect(await failureOf(`ws://tracker.example:${port}/`, { lookup })).toMatchObject({
+      code: "URL_REFUSED",
+    });
+    const hub = hubOf(
+      { s: { url: `ws://mcp:${port}/` } },
+      { security: { urlGuard: { lookup, allowHosts: ["mcp"] } } },
+    );
     await hub.connect(undefined, { onFailure: "throw" });
     expect((await hub.callTool("s", "look")).status).toBe("success");
   });
@@ -199,19 +241,30 @@ it("warns about URLs of a wrapped client that would be refused", async () => {
     if (code === "URL_NOT_GUARDED") warnings.push(`${serverName}: ${message}`);
   });
   await hub.connect();
-  expect(warnings.sort()).toEqual([expect.stringMatching(/^s: .*10\.0\.0\.5/), expect.stringMatching(/^t: .*metadata/)]);
+  expect(warnings.sort()).toEqual([
+    expect.stringMatching(/^s: .*10\.0\.0\.5/),
+    expect.stringMatching(/^t: .*metadata/),
+  ]);
 });
 
 describe("transports", () => {
   it("restricts the kinds of transports, also for the fallback to SSE", async () => {
     const make = (transports: SecurityOptions["transports"], entry: object) => () =>
-      new McpHub({ mcpServers: { s: entry }, ...(transports === undefined ? {} : { security: { transports } }) });
-    expect(make(["http"], { command: "node" })).toThrow('Server "s" is of kind "stdio"; the option "transports" allows http.');
+      new McpHub({
+        mcpServers: { s: entry },
+        ...(transports === undefined ? {} : { security: { transports } }),
+      });
+    expect(make(["http"], { command: "node" })).toThrow(
+      'Server "s" is of kind "stdio"; the option "transports" allows http.',
+    );
     expect(make(["http"], { url: "ws://x/" })).toThrow('of kind "websocket"');
     expect(make([], { url: "http://x/" })).toThrow("allows none");
     expect(make(["stdio"], { command: "node" })).not.toThrow();
     const { port, urls } = await web((_request, response) => response.writeHead(404).end());
-    const hub = hubOf({ s: { url: `http://127.0.0.1:${port}/mcp` } }, { security: { transports: ["http"] } });
+    const hub = hubOf(
+      { s: { url: `http://127.0.0.1:${port}/mcp` } },
+      { security: { transports: ["http"] } },
+    );
     await hub.connect();
     expect(urls.filter((url) => url.startsWith("GET"))).toEqual([]);
   });

@@ -1,5 +1,6 @@
-// Packs the package and uses the tarball as a user would: ESM, CommonJS, TypeScript, `./core` without langchain,
-// publint, attw; with `--lowest` also the lowest versions of the peer ranges. Closes with `N passed, N failed`.
+// Packs the package and uses the tarball as a user would: ESM, CommonJS, TypeScript, `./core`
+// without langchain, publint, attw; with `--lowest` also the lowest versions of the peer ranges.
+// Closes with `N passed, N failed`.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +9,9 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const work = mkdtempSync(join(tmpdir(), "mcp-package-"));
-const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { dependencies, peerDependencies } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8"),
+);
 const run = (command, args, cwd = root) =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 let passed = 0;
@@ -24,7 +27,10 @@ function check(name, task) {
   }
 }
 
-const tarball = join(work, run("npm", ["pack", "--silent", "--pack-destination", work]).trim().split("\n").at(-1));
+const tarball = join(
+  work,
+  run("npm", ["pack", "--silent", "--pack-destination", work]).trim().split("\n").at(-1),
+);
 
 /** A folder with the packed package and links to those of our installed packages that it names. */
 function consumer(name, packages) {
@@ -41,7 +47,13 @@ function consumer(name, packages) {
   return folder;
 }
 
-const base = ["@langchain/core", "@langchain/langgraph", "@modelcontextprotocol/sdk", "@langchain/mcp-adapters", "zod"];
+const base = [
+  "@langchain/core",
+  "@langchain/langgraph",
+  "@modelcontextprotocol/sdk",
+  "@langchain/mcp-adapters",
+  "zod",
+];
 const whole = consumer("whole", [...base, "langchain", "typescript", "@types/node"]);
 const bare = consumer(
   "bare",
@@ -52,7 +64,8 @@ const use = (from) =>
 
 check("the tarball holds dist and nothing of the sources", () => {
   const files = run("tar", ["-tzf", tarball]).split("\n");
-  if (files.some((file) => /\/(src|tests|bench|examples)\//.test(file))) throw new Error(files.join("\n"));
+  if (files.some((file) => /\/(src|tests|bench|examples)\//.test(file)))
+    throw new Error(files.join("\n"));
   for (const needed of [
     "package/dist/index.js",
     "package/dist/index.cjs",
@@ -146,8 +159,14 @@ check("./graph, ./chain and ./testing work without langchain, and are of the sam
 });
 
 check("./core works without langchain and without the adapter, as ESM and CommonJS", () => {
-  writeFileSync(join(bare, "core.mjs"), `import * as core from "langchain-mcp-middleware/core"; ${use("core")}`);
-  writeFileSync(join(bare, "core.cjs"), `const core = require("langchain-mcp-middleware/core"); ${use("core")}`);
+  writeFileSync(
+    join(bare, "core.mjs"),
+    `import * as core from "langchain-mcp-middleware/core"; ${use("core")}`,
+  );
+  writeFileSync(
+    join(bare, "core.cjs"),
+    `const core = require("langchain-mcp-middleware/core"); ${use("core")}`,
+  );
   run(process.execPath, ["core.mjs"], bare);
   run(process.execPath, ["core.cjs"], bare);
 });
@@ -158,7 +177,9 @@ if (process.argv.includes("--lowest")) {
     const folder = join(work, "lowest");
     mkdirSync(folder);
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-    const lowest = Object.entries(peerDependencies).map(([name, range]) => `${name}@${range.replace("^", "")}`);
+    const lowest = Object.entries(peerDependencies).map(
+      ([name, range]) => `${name}@${range.replace("^", "")}`,
+    );
     run(
       "npm",
       [

@@ -9,10 +9,17 @@ import { createAgent } from "langchain";
 import { McpHub, mcpMiddleware } from "langchain-mcp-middleware";
 
 const servers = {
-  everything: { command: "node", args: ["node_modules/@modelcontextprotocol/server-everything/dist/index.js"], stderr: "ignore" },
+  everything: {
+    command: "node",
+    args: ["node_modules/@modelcontextprotocol/server-everything/dist/index.js"],
+    stderr: "ignore",
+  },
 };
 const calling = (...calls) =>
-  new AIMessage({ content: "", tool_calls: calls.map(([id, name, args]) => ({ type: "tool_call", id, name, args })) });
+  new AIMessage({
+    content: "",
+    tool_calls: calls.map(([id, name, args]) => ({ type: "tool_call", id, name, args })),
+  });
 
 async function turn(source) {
   const model = fakeModel()
@@ -29,14 +36,21 @@ async function turn(source) {
   const agent = createAgent({
     model,
     checkpointer: new MemorySaver(),
-    middleware: [mcpMiddleware(source, { timeouts: { startupDeadlineMs: 20_000 }, limits: { autoDeferChars: 0 } })],
+    middleware: [
+      mcpMiddleware(source, {
+        timeouts: { startupDeadlineMs: 20_000 },
+        limits: { autoDeferChars: 0 },
+      }),
+    ],
   });
   const thread = { configurable: { thread_id: "1" } };
   const { messages } = await agent.invoke({ messages: "go" }, thread);
   assert.match(messages.find((message) => message.tool_call_id === "2").text, /Echo: hallo/);
   assert.equal(messages.find((message) => message.tool_call_id === "4").status, "error");
   const { mcpActivation } = await agent.invoke({ messages: "again" }, thread);
-  assert.deepEqual(Object.keys(mcpActivation.promoted).sort().slice(0, 1), ["mcp__everything__echo"]);
+  assert.deepEqual(Object.keys(mcpActivation.promoted).sort().slice(0, 1), [
+    "mcp__everything__echo",
+  ]);
   assert.match(JSON.stringify(model.calls[0].messages[0].content), /AVAILABLE_MCP_TOOLS/);
 }
 
@@ -45,5 +59,7 @@ await turn(hub);
 await hub.close();
 const client = new MultiServerMCPClient({ mcpServers: servers });
 await turn(client);
-await assert.rejects(McpHub.wrap(client).callTool("everything", "get-sum", { a: "x" }), { code: "INVALID_ARGUMENTS" });
+await assert.rejects(McpHub.wrap(client).callTool("everything", "get-sum", { a: "x" }), {
+  code: "INVALID_ARGUMENTS",
+});
 await client.close();

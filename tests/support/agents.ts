@@ -20,7 +20,8 @@ export function calling(...calls: ScriptedCall[]): AIMessage {
 /** A model that gives these answers in turn. */
 export function scripted(...answers: (AIMessage | string)[]) {
   const model = fakeModel();
-  for (const answer of answers) model.respond(typeof answer === "string" ? new AIMessage(answer) : answer);
+  for (const answer of answers)
+    model.respond(typeof answer === "string" ? new AIMessage(answer) : answer);
   return model;
 }
 
@@ -33,7 +34,10 @@ export interface SeenCall {
 }
 
 /** A middleware that writes down each model call as the model gets it; stands last. */
-export function spyMiddleware(): { readonly seen: SeenCall[]; readonly middleware: ReturnType<typeof createMiddleware> } {
+export function spyMiddleware(): {
+  readonly seen: SeenCall[];
+  readonly middleware: ReturnType<typeof createMiddleware>;
+} {
   const seen: SeenCall[] = [];
   const middleware = createMiddleware({
     name: "spy",
@@ -41,7 +45,10 @@ export function spyMiddleware(): { readonly seen: SeenCall[]; readonly middlewar
       const { content } = request.systemMessage;
       seen.push({
         system: request.systemMessage.text,
-        blocks: typeof content === "string" ? [content] : content.map((block) => ("text" in block ? String(block.text) : "")),
+        blocks:
+          typeof content === "string"
+            ? [content]
+            : content.map((block) => ("text" in block ? String(block.text) : "")),
         tools: request.tools.map((tool) => String(tool["name"])),
         messages: [...request.messages],
       });
@@ -54,6 +61,8 @@ export function spyMiddleware(): { readonly seen: SeenCall[]; readonly middlewar
 /** The tool messages of a run by tool call id. */
 export function answersOf(messages: readonly BaseMessage[]): Record<string, ToolMessage> {
   return Object.fromEntries(
-    messages.filter((message) => ToolMessage.isInstance(message)).map((message) => [message.tool_call_id, message]),
+    messages
+      .filter((message) => ToolMessage.isInstance(message))
+      .map((message) => [message.tool_call_id, message]),
   );
 }

@@ -16,16 +16,25 @@ export interface CatalogFixture {
   readonly catalog: Catalog;
   readonly view: View;
   readonly states: Map<string, ConnectionState>;
-  readonly put: (serverName: string, tools: readonly ToolInShort[], more?: { instructions?: string; title?: string }) => void;
+  readonly put: (
+    serverName: string,
+    tools: readonly ToolInShort[],
+    more?: { instructions?: string; title?: string },
+  ) => void;
 }
 
 /** Makes a catalog of servers; those without tools are still connecting. */
 export function catalogOf(
   servers: Record<string, readonly ToolInShort[] | undefined>,
-  options: Partial<McpHubOptions> & { readonly view?: ViewOptions; readonly context?: McpRunContext } = {},
+  options: Partial<McpHubOptions> & {
+    readonly view?: ViewOptions;
+    readonly context?: McpRunContext;
+  } = {},
 ): CatalogFixture {
   const { view: viewOptions = {}, context = {}, mcpServers = {}, ...rest } = options;
-  const entries = Object.fromEntries(Object.keys(servers).map((name) => [name, { command: "x", ...mcpServers[name] }]));
+  const entries = Object.fromEntries(
+    Object.keys(servers).map((name) => [name, { command: "x", ...mcpServers[name] }]),
+  );
   const settings = resolveHubOptions({ ...rest, mcpServers: entries });
   const catalog = new Catalog(settings);
   const states = new Map<string, ConnectionState>();
@@ -36,12 +45,19 @@ export function catalogOf(
   for (const [name, tools] of Object.entries(servers)) if (tools !== undefined) put(name, tools);
   const policy = new Policy(settings, settings.policy);
   const stateOf = (name: string): ConnectionState => states.get(name) ?? "connecting";
-  const view = new Views({ catalog, servers: settings.servers, stateOf, policyOf: () => policy }, viewOptions).of(context);
+  const view = new Views(
+    { catalog, servers: settings.servers, stateOf, policyOf: () => policy },
+    viewOptions,
+  ).of(context);
   return { catalog, view, states, put };
 }
 
 function toRaw(tool: ToolInShort): RawTool {
-  const reading = readTool(typeof tool === "string" ? { name: tool, description: `Does ${tool.replaceAll("_", " ")}` } : tool);
+  const reading = readTool(
+    typeof tool === "string"
+      ? { name: tool, description: `Does ${tool.replaceAll("_", " ")}` }
+      : tool,
+  );
   if (reading.kind === "dropped") throw new Error(reading.problem);
   return reading.tool;
 }

@@ -14,9 +14,14 @@ const pages = [
 ];
 let count = 0;
 for (const page of pages) {
-  for (const [, code] of readFileSync(new URL(page, root), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)) {
+  for (const [, code] of readFileSync(new URL(page, root), "utf8").matchAll(
+    /^```ts\n([\s\S]*?)^```/gm,
+  )) {
     count += 1;
-    writeFileSync(new URL(`${page.replaceAll(/[/.]/g, "_")}_${count}.ts`, folder), `${code}\nexport {};\n`);
+    writeFileSync(
+      new URL(`${page.replaceAll(/[/.]/g, "_")}_${count}.ts`, folder),
+      `${code}\nexport {};\n`,
+    );
   }
 }
 writeFileSync(
@@ -27,9 +32,13 @@ writeFileSync(
     include: ["*.ts"],
   }),
 );
-execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tests/.snippets"], {
-  cwd: root,
-  stdio: "inherit",
-});
+execFileSync(
+  process.execPath,
+  ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tests/.snippets"],
+  {
+    cwd: root,
+    stdio: "inherit",
+  },
+);
 rmSync(folder, { recursive: true, force: true });
 console.log(`${count} snippets compile`);

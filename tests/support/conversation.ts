@@ -1,4 +1,10 @@
-import { AIMessage, HumanMessage, SystemMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  HumanMessage,
+  SystemMessage,
+  ToolMessage,
+  type BaseMessage,
+} from "@langchain/core/messages";
 import { fakeModel } from "@langchain/core/testing";
 import {
   Annotation,
@@ -15,7 +21,13 @@ import { createAgent, type AgentMiddleware } from "langchain";
 
 import { createMcpSession, McpStepLimitError } from "../../src/chain.js";
 import { createMcpGraph, createMcpNodes, mcpAnnotation, mcpStateFields } from "../../src/graph.js";
-import { mcpMiddleware, type AskRequest, type McpAgentOptions, type McpHub, type WrappableClient } from "../../src/index.js";
+import {
+  mcpMiddleware,
+  type AskRequest,
+  type McpAgentOptions,
+  type McpHub,
+  type WrappableClient,
+} from "../../src/index.js";
 import type { SeenCall } from "./agents.js";
 
 type Model = ReturnType<typeof fakeModel>;
@@ -34,7 +46,9 @@ export interface Turn {
   readonly interrupts: number;
   readonly messages: readonly BaseMessage[];
   /** Answers of tools by call id. */
-  readonly answers: Readonly<Record<string, { readonly text: string; readonly status: string | undefined }>>;
+  readonly answers: Readonly<
+    Record<string, { readonly text: string; readonly status: string | undefined }>
+  >;
   readonly last: string;
 }
 
@@ -82,10 +96,16 @@ export function converse(
   setup?: ConversationSetup & { readonly face?: GraphFace },
 ): GraphConversation;
 export function converse(hub: Hub, answers: Answers, setup: ConversationSetup): Conversation;
-export function converse(hub: Hub, answers: Answers = [], setup: ConversationSetup = {}): Conversation {
+export function converse(
+  hub: Hub,
+  answers: Answers = [],
+  setup: ConversationSetup = {},
+): Conversation {
   const { face = "createAgent" } = setup;
   const { model, seen } = watchedModel(answers);
-  return face === "createMcpSession" ? inSession(hub, model, seen, setup) : inGraph(GRAPHS[face](hub, model, setup), seen);
+  return face === "createMcpSession"
+    ? inSession(hub, model, seen, setup)
+    : inGraph(GRAPHS[face](hub, model, setup), seen);
 }
 
 interface Result {
@@ -107,7 +127,8 @@ function inGraph(graph: Graph, seen: readonly SeenCall[]): GraphConversation {
     const interrupts = result.__interrupt__ ?? [];
     const asked = interrupts[0]?.value;
     const decisions = asked === undefined ? [] : (decide?.(asked) ?? []);
-    if (decisions.length > 0) result = await graph.invoke(new Command({ resume: { decisions } }), configOfRun);
+    if (decisions.length > 0)
+      result = await graph.invoke(new Command({ resume: { decisions } }), configOfRun);
     return turnOf(result.messages, seen.slice(before), asked, interrupts.length);
   };
   return {
@@ -120,7 +141,12 @@ function inGraph(graph: Graph, seen: readonly SeenCall[]): GraphConversation {
 }
 
 /** Each turn in a session of its own: all that the next one has went through JSON. */
-function inSession(hub: Hub, model: Model, seen: readonly SeenCall[], { options }: ConversationSetup): Conversation {
+function inSession(
+  hub: Hub,
+  model: Model,
+  seen: readonly SeenCall[],
+  { options }: ConversationSetup,
+): Conversation {
   let state: object = {};
   let messages: BaseMessage[] = [];
   return {
@@ -133,7 +159,11 @@ function inSession(hub: Hub, model: Model, seen: readonly SeenCall[], { options 
         asked.push(request);
         return { decisions: (decide?.(request) ?? []) as never };
       };
-      const session = createMcpSession(hub, { ...options, onAsk, state: JSON.parse(JSON.stringify(state)) as object });
+      const session = createMcpSession(hub, {
+        ...options,
+        onAsk,
+        state: JSON.parse(JSON.stringify(state)) as object,
+      });
       try {
         messages = await session.loop(model).invoke([...messages, new HumanMessage(text)]);
       } catch (error) {
@@ -157,7 +187,11 @@ const GRAPHS = {
   },
   createMcpGraph: (hub: Hub, model: Model, setup: ConversationSetup): Graph =>
     createMcpGraph(hub, { ...setup.options, model, ...saverOf(setup) }) as unknown as Graph,
-  "nodes of a graph with StateSchema": (hub: Hub, model: Model, setup: ConversationSetup): Graph => {
+  "nodes of a graph with StateSchema": (
+    hub: Hub,
+    model: Model,
+    setup: ConversationSetup,
+  ): Graph => {
     const nodes = createMcpNodes(hub, { ...setup.options, model });
     return new StateGraph(new StateSchema({ messages: MessagesValue, ...mcpStateFields }))
       .addNode("input", nodes.input)
@@ -199,12 +233,17 @@ const GRAPHS = {
 /** The faces, for `describe.each`. */
 export const FACES: readonly Face[] = [...(Object.keys(GRAPHS) as GraphFace[]), "createMcpSession"];
 
-function saverOf({ checkpointer = new MemorySaver() }: ConversationSetup): { checkpointer?: never } {
+function saverOf({ checkpointer = new MemorySaver() }: ConversationSetup): {
+  checkpointer?: never;
+} {
   return checkpointer === false ? {} : { checkpointer: checkpointer as never };
 }
 
 /** A scripted model that writes down what each call was given. */
-function watchedModel(answers: Answers): { readonly model: Model; readonly seen: readonly SeenCall[] } {
+function watchedModel(answers: Answers): {
+  readonly model: Model;
+  readonly seen: readonly SeenCall[];
+} {
   const model = fakeModel();
   const seen: SeenCall[] = [];
   let tools: string[] = [];
@@ -229,7 +268,10 @@ function seenCall([first, ...rest]: readonly BaseMessage[], tools: readonly stri
   const content = system?.content ?? "";
   return {
     system: system?.text ?? "",
-    blocks: typeof content === "string" ? [content] : content.map((block) => ("text" in block ? String(block["text"]) : "")),
+    blocks:
+      typeof content === "string"
+        ? [content]
+        : content.map((block) => ("text" in block ? String(block["text"]) : "")),
     tools,
     messages: system === undefined && first !== undefined ? [first, ...rest] : rest,
   };
@@ -249,7 +291,9 @@ function turnOf(
     asked,
     interrupts,
     messages,
-    answers: Object.fromEntries(answers.map(({ tool_call_id, text, status }) => [tool_call_id, { text, status }])),
+    answers: Object.fromEntries(
+      answers.map(({ tool_call_id, text, status }) => [tool_call_id, { text, status }]),
+    ),
     last: messages.at(-1)?.text ?? "",
   };
 }

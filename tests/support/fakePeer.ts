@@ -24,7 +24,13 @@ export interface FakePeerOptions {
 }
 
 export function fakePeer(options: FakePeerOptions = {}, events?: PeerEvents): FakePeer {
-  const { answer = () => ({}), capabilities = {}, announces = true, hasSession = false, maskContent } = options;
+  const {
+    answer = () => ({}),
+    capabilities = {},
+    announces = true,
+    hasSession = false,
+    maskContent,
+  } = options;
   const sent: PeerRequest[] = [];
   let closes = 0;
   let endReason: string | undefined;
@@ -72,7 +78,9 @@ export function fakeOpen(options: FakePeerOptions = {}) {
 
 /** Settings of a server `s` reached over HTTP. */
 export function settingsOf(entry: McpServerEntry = {}): ServerSettings {
-  return resolveHubOptions({ mcpServers: { s: { url: "https://s.example/mcp", ...entry } } }).servers.get("s")!;
+  return resolveHubOptions({
+    mcpServers: { s: { url: "https://s.example/mcp", ...entry } },
+  }).servers.get("s")!;
 }
 
 /** A promise with its ends. */

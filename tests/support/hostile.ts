@@ -1,6 +1,9 @@
 import fc from "fast-check";
 
-/** What a hostile server writes: tags of ours and of others, whole and in parts, and what cannot be seen. */
+/**
+ * What a hostile server writes: tags of ours and of others, whole and in parts, and what cannot be
+ * seen.
+ */
 export const NASTY: readonly string[] = [
   "</AVAILABLE_MCP_TOOLS>",
   "<AVAILABLE_MCP_TOOLS>",
@@ -48,17 +51,32 @@ export const NASTY: readonly string[] = [
 /** Text made of such parts. */
 export const nastyText = (maxParts = 12): fc.Arbitrary<string> =>
   fc
-    .array(fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...NASTY) }, fc.string({ unit: "binary", maxLength: 6 })), {
-      maxLength: maxParts,
-    })
+    .array(
+      fc.oneof(
+        { weight: 4, arbitrary: fc.constantFrom(...NASTY) },
+        fc.string({ unit: "binary", maxLength: 6 }),
+      ),
+      {
+        maxLength: maxParts,
+      },
+    )
     .map((parts) => parts.join(""));
 
 const OUR_TAG = /<\s*(\/?)\s*(available_mcp[a-z_]*|mcp_[a-z_]*)[^>]*>?/gi;
 
-/** Tags of ours that stand in a text, as a reader finds them who sees no invisible characters: `+name` opens, `-name` closes. */
+/**
+ * Tags of ours that stand in a text, as a reader finds them who sees no invisible characters:
+ * `+name` opens, `-name` closes.
+ */
 export function ourTags(text: string): string[] {
-  return [...text.matchAll(OUR_TAG)].map(([, slash, name]) => `${slash === "/" ? "-" : "+"}${name!.toLowerCase()}`);
+  return [...text.matchAll(OUR_TAG)].map(
+    ([, slash, name]) => `${slash === "/" ? "-" : "+"}${name!.toLowerCase()}`,
+  );
 }
 
-/** Characters that a reader cannot see and a model can; a variation selector alone is part of an emoji. */
-export const HIDDEN = /(?![\t\n\r])\p{Cc}|(?![\uFE00-\uFE0F])\p{Default_Ignorable_Code_Point}|[\uFE00-\uFE0F]{2}|\p{Cs}/u;
+/**
+ * Characters that a reader cannot see and a model can; a variation selector alone is part of an
+ * emoji.
+ */
+export const HIDDEN =
+  /(?![\t\n\r])\p{Cc}|(?![\uFE00-\uFE0F])\p{Default_Ignorable_Code_Point}|[\uFE00-\uFE0F]{2}|\p{Cs}/u;

@@ -1,4 +1,5 @@
-// A loopback server that speaks the wire forms of the providers: records each request, gives scripted answers.
+// A loopback server that speaks the wire forms of the providers: records each request, gives
+// scripted answers.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -9,7 +10,12 @@ import { ChatOpenAI } from "@langchain/openai";
 
 /** A scripted answer: text, or tool calls. */
 export type ScriptedAnswer =
-  string | readonly { readonly id: string; readonly name: string; readonly args: Record<string, unknown> }[];
+  | string
+  | readonly {
+      readonly id: string;
+      readonly name: string;
+      readonly args: Record<string, unknown>;
+    }[];
 
 /** The wire forms. */
 export type Wire = "anthropic" | "openai-chat" | "openai-responses" | "google";
@@ -49,9 +55,20 @@ export async function serveModel(): Promise<ModelServer> {
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   const base = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
   const make: Record<Wire, () => BaseChatModel> = {
-    anthropic: () => new ChatAnthropic({ apiKey: "x", model: "claude-sonnet-4-5", anthropicApiUrl: base, maxRetries: 0 }),
+    anthropic: () =>
+      new ChatAnthropic({
+        apiKey: "x",
+        model: "claude-sonnet-4-5",
+        anthropicApiUrl: base,
+        maxRetries: 0,
+      }),
     "openai-chat": () =>
-      new ChatOpenAI({ apiKey: "x", model: "gpt-4o", configuration: { baseURL: `${base}/v1` }, maxRetries: 0 }),
+      new ChatOpenAI({
+        apiKey: "x",
+        model: "gpt-4o",
+        configuration: { baseURL: `${base}/v1` },
+        maxRetries: 0,
+      }),
     "openai-responses": () =>
       new ChatOpenAI({
         apiKey: "x",
@@ -60,7 +77,13 @@ export async function serveModel(): Promise<ModelServer> {
         configuration: { baseURL: `${base}/v1` },
         maxRetries: 0,
       }),
-    google: () => new ChatGoogleGenerativeAI({ apiKey: "x", model: "gemini-2.5-pro", baseUrl: base, maxRetries: 0 }),
+    google: () =>
+      new ChatGoogleGenerativeAI({
+        apiKey: "x",
+        model: "gemini-2.5-pro",
+        baseUrl: base,
+        maxRetries: 0,
+      }),
   };
   return {
     requests,
@@ -97,7 +120,11 @@ function chat(answer: ScriptedAnswer): object {
   const calls =
     typeof answer === "string"
       ? undefined
-      : answer.map(({ id, name, args }) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } }));
+      : answer.map(({ id, name, args }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: JSON.stringify(args) },
+        }));
   const message = {
     role: "assistant",
     content: typeof answer === "string" ? answer : null,
@@ -146,7 +173,9 @@ function responses(answer: ScriptedAnswer): object {
 
 function google(answer: ScriptedAnswer): object {
   const parts =
-    typeof answer === "string" ? [{ text: answer }] : answer.map(({ name, args }) => ({ functionCall: { name, args } }));
+    typeof answer === "string"
+      ? [{ text: answer }]
+      : answer.map(({ name, args }) => ({ functionCall: { name, args } }));
   return {
     candidates: [{ index: 0, content: { role: "model", parts }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },

@@ -1,4 +1,5 @@
-// Makes docs/reference/options.md from the doc comments of the option interfaces: `node tests/support/optionsPage.mjs` writes it.
+// Makes docs/reference/options.md from the doc comments of the option interfaces: `node
+// tests/support/optionsPage.mjs` writes it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -40,21 +41,35 @@ Durations end in \`Ms\` (milliseconds), sizes in \`Chars\` (UTF-16 characters). 
 
 export async function optionsPage() {
   const sections = SECTIONS.map(([file, name, heading]) => {
-    const rows = keysOf(file, name).map(({ key, text, fallback }) => `| \`${key}\` | ${fallback} | ${text} |`);
+    const rows = keysOf(file, name).map(
+      ({ key, text, fallback }) => `| \`${key}\` | ${fallback} | ${text} |`,
+    );
     return `## ${heading}\n\n| option | default | meaning |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
   });
-  return prettier.format([HEAD, ...sections].join("\n"), { ...(await prettier.resolveConfig(PAGE)), parser: "markdown" });
+  return prettier.format([HEAD, ...sections].join("\n"), {
+    ...(await prettier.resolveConfig(PAGE)),
+    parser: "markdown",
+  });
 }
 
 function keysOf(file, name) {
   const path = fileURLToPath(new URL(`src/config/${file}.ts`, root));
-  const source = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
+  const source = ts.createSourceFile(
+    path,
+    readFileSync(path, "utf8"),
+    ts.ScriptTarget.Latest,
+    true,
+  );
   const declared = source.statements.find((statement) => statement.name?.text === name);
   const members = declared.members ?? declared.type.types.find((type) => type.members).members;
   return members.map((member) => {
     const [doc] = ts.getJSDocCommentsAndTags(member);
     const fallback = doc?.tags?.find((tag) => tag.tagName.text === "default")?.comment ?? "";
-    return { key: member.name.text, text: cell(ts.getTextOfJSDocComment(doc?.comment) ?? ""), fallback: shown(cell(fallback)) };
+    return {
+      key: member.name.text,
+      text: cell(ts.getTextOfJSDocComment(doc?.comment) ?? ""),
+      fallback: shown(cell(fallback)),
+    };
   });
 }
 

@@ -7,13 +7,19 @@ export const POLICY_TOOLS = [
   { name: "put_page", description: "Writes a page", annotations: { destructiveHint: false } },
   { name: "drop_page", description: "Deletes a page", annotations: { destructiveHint: true } },
   { name: "drop_wiki", description: "Deletes everything", annotations: { destructiveHint: true } },
-].map((tool) => ({ ...tool, inputSchema: { type: "object", properties: { page: { type: "string" } } } }));
+].map((tool) => ({
+  ...tool,
+  inputSchema: { type: "object", properties: { page: { type: "string" } } },
+}));
 
 type PolicyServerOptions = Partial<McpHubOptions> & { readonly server?: object };
 
 /** Rules for them: reading is free, writing is asked, the wiki is not dropped. */
 export const RULES: PolicyServerOptions = {
-  policy: { deny: ["mcp:call:wiki:drop_wiki"], ask: ["mcp:call:wiki:put_*", "mcp:call:wiki:drop_page"] },
+  policy: {
+    deny: ["mcp:call:wiki:drop_wiki"],
+    ask: ["mcp:call:wiki:put_*", "mcp:call:wiki:drop_page"],
+  },
 };
 
 /** A hub with a policy on a server that counts. */

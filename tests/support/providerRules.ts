@@ -1,8 +1,10 @@
-// What the providers refuse, as they publish it, checked on recorded requests. Each function returns what is wrong.
+// What the providers refuse, as they publish it, checked on recorded requests. Each function
+// returns what is wrong.
 import type { RequestBody, Wire } from "./modelServer.js";
 
 type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -41,7 +43,8 @@ export function toolsOf(wire: Wire, body: RequestBody): SentTool[] {
 export function toolViolations(wire: Wire, body: RequestBody): string[] {
   const tools = toolsOf(wire, body);
   const found: string[] = [];
-  if (new Set(tools.map(({ name }) => name)).size !== tools.length) found.push("two tools of one name");
+  if (new Set(tools.map(({ name }) => name)).size !== tools.length)
+    found.push("two tools of one name");
   for (const { name, description, schema } of tools) {
     const note = (what: string): void => void found.push(`${name}: ${what}`);
     if (!NAME.test(name)) note("illegal name");
@@ -49,9 +52,15 @@ export function toolViolations(wire: Wire, body: RequestBody): string[] {
       checkGemini(schema, note, "root");
       continue;
     }
-    if (wire.startsWith("openai") && description.length > 1_024) note(`description of ${description.length} characters`);
+    if (wire.startsWith("openai") && description.length > 1_024)
+      note(`description of ${description.length} characters`);
     if (schema["type"] !== "object") note("root is not an object");
-    for (const keyword of ["anyOf", "oneOf", "allOf", ...(wire.startsWith("openai") ? ["enum", "not"] : [])])
+    for (const keyword of [
+      "anyOf",
+      "oneOf",
+      "allOf",
+      ...(wire.startsWith("openai") ? ["enum", "not"] : []),
+    ])
       if (keyword in schema) note(`${keyword} at the root`);
     if (wire === "anthropic")
       for (const key of Object.keys(isObject(schema["properties"]) ? schema["properties"] : {}))
@@ -68,7 +77,11 @@ function check2020(root: Json, schema: unknown, note: (what: string) => void, de
   if (depth > 40) return;
   for (const type of [schema["type"]].flat())
     if (type !== undefined && !TYPES.includes(String(type))) note(`type ${String(type)}`);
-  if ([schema["type"]].flat().includes("array") && schema["items"] === undefined && schema["prefixItems"] === undefined)
+  if (
+    [schema["type"]].flat().includes("array") &&
+    schema["items"] === undefined &&
+    schema["prefixItems"] === undefined
+  )
     note("an array without items");
   if (Array.isArray(schema["items"])) note("a list under items");
   if ("enum" in schema && list(schema["enum"]).length === 0) note("an empty enum");
@@ -78,15 +91,27 @@ function check2020(root: Json, schema: unknown, note: (what: string) => void, de
   const reference = schema["$ref"];
   if (typeof reference === "string") {
     const name = /^#\/\$defs\/([^/]+)$/.exec(reference)?.[1];
-    if (name === undefined || !isObject(root["$defs"]) || !(name in root["$defs"])) note(`reference ${reference}`);
+    if (name === undefined || !isObject(root["$defs"]) || !(name in root["$defs"]))
+      note(`reference ${reference}`);
   }
   for (const keyword of ["properties", "$defs", "patternProperties"]) {
-    for (const inner of Object.values(isObject(schema[keyword]) ? schema[keyword] : {})) check2020(root, inner, note, depth + 1);
+    for (const inner of Object.values(isObject(schema[keyword]) ? schema[keyword] : {}))
+      check2020(root, inner, note, depth + 1);
   }
   for (const keyword of ["anyOf", "oneOf", "allOf"])
     for (const inner of list(schema[keyword])) check2020(root, inner, note, depth + 1);
-  for (const keyword of ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"]) {
-    if (schema[keyword] !== undefined && !Array.isArray(schema[keyword])) check2020(root, schema[keyword], note, depth + 1);
+  for (const keyword of [
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+  ]) {
+    if (schema[keyword] !== undefined && !Array.isArray(schema[keyword]))
+      check2020(root, schema[keyword], note, depth + 1);
   }
 }
 
@@ -104,14 +129,16 @@ const GEMINI_FORMATS: Record<string, string[]> = {
 function checkGemini(schema: unknown, note: (what: string) => void, at: string, depth = 0): void {
   if (!isObject(schema)) return note(`${at}: no schema object`);
   if (depth > 40) return;
-  for (const keyword of Object.keys(schema)) if (!GEMINI.has(keyword)) note(`${at}: unknown field ${keyword}`);
+  for (const keyword of Object.keys(schema))
+    if (!GEMINI.has(keyword)) note(`${at}: unknown field ${keyword}`);
   if (schema["anyOf"] !== undefined) {
     if (Object.keys(schema).length > 1) note(`${at}: anyOf beside ${Object.keys(schema).join()}`);
     for (const inner of list(schema["anyOf"])) checkGemini(inner, note, `${at}|`, depth + 1);
     return;
   }
   const type = schema["type"];
-  if (typeof type !== "string" || !TYPES.includes(type) || type === "null") note(`${at}: type ${JSON.stringify(type)}`);
+  if (typeof type !== "string" || !TYPES.includes(type) || type === "null")
+    note(`${at}: type ${JSON.stringify(type)}`);
   if (
     schema["enum"] !== undefined &&
     (type !== "string" ||
@@ -119,7 +146,10 @@ function checkGemini(schema: unknown, note: (what: string) => void, at: string, 
       !list(schema["enum"]).every((choice) => typeof choice === "string" && choice !== ""))
   )
     note(`${at}: enum`);
-  if (schema["format"] !== undefined && !(GEMINI_FORMATS[String(type)] ?? []).includes(String(schema["format"])))
+  if (
+    schema["format"] !== undefined &&
+    !(GEMINI_FORMATS[String(type)] ?? []).includes(String(schema["format"]))
+  )
     note(`${at}: format ${String(schema["format"])}`);
   if (type === "array") checkGemini(schema["items"], note, `${at}[]`, depth + 1);
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
@@ -127,7 +157,8 @@ function checkGemini(schema: unknown, note: (what: string) => void, at: string, 
     note(`${at}: empty properties`);
   for (const name of list(schema["required"]))
     if (!(String(name) in properties)) note(`${at}: required ${String(name)} is not a property`);
-  for (const [name, inner] of Object.entries(properties)) checkGemini(inner, note, `${at}.${name}`, depth + 1);
+  for (const [name, inner] of Object.entries(properties))
+    checkGemini(inner, note, `${at}.${name}`, depth + 1);
 }
 
 /** What the provider would refuse about the messages of a request. */
@@ -153,9 +184,11 @@ export function messageViolations(wire: Wire, body: RequestBody): string[] {
       .flatMap((message) => list(message["content"]) as Json[])
       .filter((block) => block["type"] === "tool_result");
     for (const id of uses)
-      if (!results.some((block) => block["tool_use_id"] === id)) found.push(`tool_use ${String(id)} without result`);
+      if (!results.some((block) => block["tool_use_id"] === id))
+        found.push(`tool_use ${String(id)} without result`);
     for (const block of results.flatMap((result) => list(result["content"]) as Json[]))
-      if (!["text", "image"].includes(String(block["type"]))) found.push(`${String(block["type"])} in a tool result`);
+      if (!["text", "image"].includes(String(block["type"])))
+        found.push(`${String(block["type"])} in a tool result`);
   }
   return found;
 }

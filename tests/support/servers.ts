@@ -14,7 +14,11 @@ export function stdioFixture(
 }
 
 /** The same for the adapter as well: of stderr nothing is shown. */
-export function quietFixture(options: Record<string, unknown> = {}): { command: string; args: string[]; stderr: "ignore" } {
+export function quietFixture(options: Record<string, unknown> = {}): {
+  command: string;
+  args: string[];
+  stderr: "ignore";
+} {
   const { command, args } = stdioFixture(options);
   return { command, args, stderr: "ignore" };
 }
@@ -30,7 +34,10 @@ export function isRunning(pid: number): boolean {
 }
 
 /** Waits until a condition holds, at most 10 seconds; for what happens in other processes. */
-export async function until(condition: () => boolean | Promise<boolean>, what = "the condition"): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what = "the condition",
+): Promise<void> {
   const end = Date.now() + 10_000;
   while (!(await condition())) {
     if (Date.now() > end) throw new Error(`${what} did not come true within 10 s`);

@@ -7,7 +7,11 @@ export function serving() {
   return {
     /** Starts a fixture server with one tool. */
     serve: async (options: Record<string, unknown> = {}): Promise<HttpFixture> => {
-      const http = await serveHttp({ noBase: true, tools: [{ name: "look", inputSchema: { type: "object" } }], ...options });
+      const http = await serveHttp({
+        noBase: true,
+        tools: [{ name: "look", inputSchema: { type: "object" } }],
+        ...options,
+      });
       open.unshift(http);
       return http;
     },

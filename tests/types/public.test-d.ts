@@ -1,7 +1,15 @@
 // Compiled, not run: what must compile, and what must not.
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { Annotation, END, MessagesAnnotation, MessagesValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
+import {
+  Annotation,
+  END,
+  MessagesAnnotation,
+  MessagesValue,
+  START,
+  StateGraph,
+  StateSchema,
+} from "@langchain/langgraph";
 import { createAgent } from "langchain";
 import {
   McpConnectionError,
@@ -13,7 +21,12 @@ import {
 } from "langchain-mcp-middleware";
 import { createMcpSession } from "langchain-mcp-middleware/chain";
 import { McpHub as CoreHub } from "langchain-mcp-middleware/core";
-import { createMcpGraph, createMcpNodes, mcpAnnotation, mcpStateFields } from "langchain-mcp-middleware/graph";
+import {
+  createMcpGraph,
+  createMcpNodes,
+  mcpAnnotation,
+  mcpStateFields,
+} from "langchain-mcp-middleware/graph";
 import { createMcpTestHub } from "langchain-mcp-middleware/testing";
 import * as z from "zod";
 
@@ -24,7 +37,10 @@ const hub = McpHub.fromServers({ a: { command: "node" } });
 const same: CoreHub = hub;
 use(same);
 
-const agent = createAgent({ model: "openai:x", middleware: [mcpMiddleware(client), mcpMiddleware(hub, { servers: ["a"] })] });
+const agent = createAgent({
+  model: "openai:x",
+  middleware: [mcpMiddleware(client), mcpMiddleware(hub, { servers: ["a"] })],
+});
 
 async function state(): Promise<McpActivation> {
   const result = await agent.invoke({ messages: "hi" });
@@ -42,7 +58,15 @@ use(wrong);
 // @ts-expect-error not a client
 mcpMiddleware({ hello: 1 });
 
-const states: ServerStatus["state"][] = ["idle", "connecting", "connected", "needs-auth", "failed", "disabled", "closed"];
+const states: ServerStatus["state"][] = [
+  "idle",
+  "connecting",
+  "connected",
+  "needs-auth",
+  "failed",
+  "disabled",
+  "closed",
+];
 use(states);
 
 const end: () => void = hub.on("call", ({ serverName, latencyMs, threadId }) => {
@@ -58,15 +82,23 @@ hub.on("nope", () => undefined);
 declare const error: unknown;
 if (McpConnectionError.isInstance(error)) {
   const code:
-    "CONNECT_FAILED" | "CONNECT_TIMEOUT" | "REQUEST_TIMEOUT" | "SESSION_LOST" | "MESSAGE_TOO_LARGE" | "BREAKER_OPEN" | "CLOSED" =
-    error.code;
+    | "CONNECT_FAILED"
+    | "CONNECT_TIMEOUT"
+    | "REQUEST_TIMEOUT"
+    | "SESSION_LOST"
+    | "MESSAGE_TOO_LARGE"
+    | "BREAKER_OPEN"
+    | "CLOSED" = error.code;
   use(code);
 }
 
-// State of a graph is inferred without casts, by StateSchema and by Annotation.Root, with fields of one's own.
+// State of a graph is inferred without casts, by StateSchema and by Annotation.Root, with fields of
+// one's own.
 declare const model: BaseChatModel;
 const nodes = createMcpNodes(hub, { model });
-const schemaGraph = new StateGraph(new StateSchema({ messages: MessagesValue, calls: z.number().default(0), ...mcpStateFields }))
+const schemaGraph = new StateGraph(
+  new StateSchema({ messages: MessagesValue, calls: z.number().default(0), ...mcpStateFields }),
+)
   .addNode("input", nodes.input)
   .addNode("callModel", async (now, config) => {
     const request = await nodes.prepareModelCall(now, config);
@@ -82,7 +114,9 @@ const schemaGraph = new StateGraph(new StateSchema({ messages: MessagesValue, ca
   .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
   .addEdge("tools", "callModel")
   .compile();
-const annotationGraph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec }))
+const annotationGraph = new StateGraph(
+  Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec }),
+)
   .addNode("input", nodes.input)
   .addNode("callModel", nodes.callModel)
   .addNode("policy", nodes.policy)

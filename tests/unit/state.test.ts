@@ -18,7 +18,9 @@ describe("mergeActivation", () => {
     fc.assert(
       fc.property(activation, activation, activation, (a, b, c) => {
         expect(mergeActivation(a, b)).toEqual(mergeActivation(b, a));
-        expect(mergeActivation(mergeActivation(a, b), c)).toEqual(mergeActivation(a, mergeActivation(b, c)));
+        expect(mergeActivation(mergeActivation(a, b), c)).toEqual(
+          mergeActivation(a, mergeActivation(b, c)),
+        );
         expect(mergeActivation(a, a)).toEqual(a);
         expect(mergeActivation(EMPTY_ACTIVATION, a)).toEqual(a);
       }),
@@ -28,13 +30,22 @@ describe("mergeActivation", () => {
 
   it("lets the later write win, and of two at the same time the one that is present", () => {
     const entry = { hash: "h", at: 1, order: 0, used: 1, gone: false };
-    const of = (promoted: McpActivation["promoted"][string]): McpActivation => ({ v: 1, promoted: { x: promoted } });
-    expect(mergeActivation(of(entry), of({ ...entry, at: 2, used: 2, gone: true })).promoted["x"]).toMatchObject({
+    const of = (promoted: McpActivation["promoted"][string]): McpActivation => ({
+      v: 1,
+      promoted: { x: promoted },
+    });
+    expect(
+      mergeActivation(of(entry), of({ ...entry, at: 2, used: 2, gone: true })).promoted["x"],
+    ).toMatchObject({
       at: 2,
       gone: true,
     });
-    expect(mergeActivation(of({ ...entry, gone: true }), of(entry)).promoted["x"]).toMatchObject({ gone: false });
-    expect(mergeActivation(of({ ...entry, used: 9 }), of({ ...entry, at: 2, used: 2 })).promoted["x"]).toMatchObject({
+    expect(mergeActivation(of({ ...entry, gone: true }), of(entry)).promoted["x"]).toMatchObject({
+      gone: false,
+    });
+    expect(
+      mergeActivation(of({ ...entry, used: 9 }), of({ ...entry, at: 2, used: 2 })).promoted["x"],
+    ).toMatchObject({
       at: 2,
       used: 9,
     });

@@ -12,10 +12,15 @@ const MAX_VALIDATORS = 512;
 const MAX_PROBLEMS = 5;
 
 /**
- * Checks arguments against the server's original schema, but not `pattern` and `format`, since a pattern can block the process.
- * A schema that cannot be read accepts everything. `hash` is the tool's content hash. @returns At most five problems.
+ * Checks arguments against the server's original schema, but not `pattern` and `format`, since a
+ * pattern can block the process. A schema that cannot be read accepts everything. `hash` is the
+ * tool's content hash. @returns At most five problems.
  */
-export function checkArguments(schema: JsonSchema, value: unknown, hash: string): readonly string[] {
+export function checkArguments(
+  schema: JsonSchema,
+  value: unknown,
+  hash: string,
+): readonly string[] {
   const validator = validatorFor(schema, hash);
   if (validator === undefined) return [];
   try {
@@ -68,7 +73,10 @@ function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
   return made;
 }
 
-/** A copy of a schema that accepts all that the original does; targets of references move into `$defs`, relaxed too. */
+/**
+ * A copy of a schema that accepts all that the original does; targets of references move into
+ * `$defs`, relaxed too.
+ */
 export function lenientSchema(root: JsonSchema): unknown {
   const names = new Map<string, string>();
   const pending: string[] = [];
@@ -97,7 +105,10 @@ export function lenientSchema(root: JsonSchema): unknown {
   return names.size === 0 || !isRecord(whole) ? whole : { ...whole, $defs: definitions };
 }
 
-/** Keywords not judged: patterns, formats, those that could refuse too much without them, names that move references. */
+/**
+ * Keywords not judged: patterns, formats, those that could refuse too much without them, names that
+ * move references.
+ */
 const IGNORED = [
   "pattern",
   "format",
@@ -123,9 +134,11 @@ const IGNORED = [
 ];
 
 function relax(copy: Record<string, unknown>): unknown {
-  for (const [keyword, value] of Object.entries(copy)) if (!isKeywordValue(keyword, value)) delete copy[keyword];
+  for (const [keyword, value] of Object.entries(copy))
+    if (!isKeywordValue(keyword, value)) delete copy[keyword];
   // Another dialect: the server decides.
-  if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => JSON_TYPES.has(type))) delete copy["type"];
+  if (copy["type"] !== undefined && ![copy["type"]].flat().every((type) => JSON_TYPES.has(type)))
+    delete copy["type"];
   if (
     copy["required"] !== undefined &&
     !(Array.isArray(copy["required"]) && copy["required"].every((name) => typeof name === "string"))
@@ -156,7 +169,11 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
   const problems = new Set<string>();
   // The validator reports outer keywords first; the errors inside them help.
   for (const { keyword, instanceLocation, error } of errors) {
-    if (["properties", "items", "$ref", "additionalProperties", "allOf"].includes(keyword) && errors.length > 1) continue;
+    if (
+      ["properties", "items", "$ref", "additionalProperties", "allOf"].includes(keyword) &&
+      errors.length > 1
+    )
+      continue;
     const at = instanceLocation.replace(/^#\/?/, "");
     const text = error.replace(/\.$/, "");
     problems.add(at === "" ? text : `${at}: ${text}`);
@@ -172,7 +189,8 @@ export function describeParameters(schema: JsonSchema, maxChars = 1_500): string
   const properties = { ...named, ...(isRecord(schema["properties"]) ? schema["properties"] : {}) };
   if (Object.keys(properties).length === 0) return "no arguments";
   const parts = Object.entries(properties).map(
-    ([name, property]) => `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
+    ([name, property]) =>
+      `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
   );
   return cut(parts.join(", "), maxChars);
 }

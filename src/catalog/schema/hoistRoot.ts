@@ -7,9 +7,9 @@ const COMPOSITION = ["anyOf", "oneOf", "allOf"] as const;
 const MAX_BRANCHES = 500;
 
 /**
- * Turns composition in a schema into one object with the properties of all branches; references point into `root`.
- * Required is what all branches of `anyOf` or `oneOf`, or any branch of `allOf`, require. A closed branch
- * (`additionalProperties: false`) leaves the union open.
+ * Turns composition in a schema into one object with the properties of all branches; references
+ * point into `root`. Required is what all branches of `anyOf` or `oneOf`, or any branch of `allOf`,
+ * require. A closed branch (`additionalProperties: false`) leaves the union open.
  */
 export function hoistRoot(root: JsonSchema, schema: JsonSchema): JsonSchema {
   return hoist(root, schema, { left: MAX_BRANCHES });
@@ -18,7 +18,9 @@ export function hoistRoot(root: JsonSchema, schema: JsonSchema): JsonSchema {
 function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): JsonSchema {
   const resolved = typeof schema["$ref"] === "string" ? dereference(root, schema) : schema;
   const whole: JsonSchema =
-    resolved === schema ? schema : { ...(isRecord(resolved) ? resolved : {}), ...without(schema, ["$ref"]) };
+    resolved === schema
+      ? schema
+      : { ...(isRecord(resolved) ? resolved : {}), ...without(schema, ["$ref"]) };
   if (!COMPOSITION.some((keyword) => Array.isArray(whole[keyword]))) return whole;
   const properties = new Alternatives();
   properties.add(whole["properties"]);
@@ -36,8 +38,18 @@ function hoist(root: JsonSchema, schema: JsonSchema, budget: { left: number }): 
       if (keyword === "allOf" || sets.every((set) => set.has(name))) required.add(name);
     }
   }
-  const rest = without(whole, [...COMPOSITION, "additionalProperties", "unevaluatedProperties", "required"]);
-  return { ...rest, type: "object", properties: properties.all(), ...(required.size > 0 ? { required: [...required] } : {}) };
+  const rest = without(whole, [
+    ...COMPOSITION,
+    "additionalProperties",
+    "unevaluatedProperties",
+    "required",
+  ]);
+  return {
+    ...rest,
+    type: "object",
+    properties: properties.all(),
+    ...(required.size > 0 ? { required: [...required] } : {}),
+  };
 }
 
 /** Properties of several branches; one described in different ways may be any of them. */
@@ -50,7 +62,8 @@ class Alternatives {
       let known = this.#byName.get(name);
       if (known === undefined) this.#byName.set(name, (known = new Map<string, unknown>()));
       // Flattens the union of an inner branch, so that alternatives do not nest.
-      const isJoined = isRecord(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
+      const isJoined =
+        isRecord(schema) && Object.keys(schema).length === 1 && Array.isArray(schema["anyOf"]);
       for (const one of isJoined && known.size > 0 ? (schema["anyOf"] as unknown[]) : [schema])
         known.set(JSON.stringify(one) ?? "", one);
     }
@@ -66,5 +79,7 @@ class Alternatives {
 }
 
 function without(schema: JsonSchema, keywords: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !keywords.includes(keyword)));
+  return Object.fromEntries(
+    Object.entries(schema).filter(([keyword]) => !keywords.includes(keyword)),
+  );
 }

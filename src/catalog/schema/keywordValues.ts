@@ -1,5 +1,13 @@
 /** The types of JSON Schema. */
-export const JSON_TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean", "array", "object", "null"]);
+export const JSON_TYPES: ReadonlySet<unknown> = new Set([
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "array",
+  "object",
+  "null",
+]);
 
 const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
 const isCount = (value: unknown): boolean => isNumber(value) && (value as number) >= 0;

@@ -8,7 +8,9 @@ const LEGAL = /^[a-zA-Z0-9_.-]{1,64}$/;
 
 /** The model's key of a parameter: its own if legal, else a readable head and a short hash. */
 export function legalKey(key: string): string {
-  return LEGAL.test(key) ? key : `${key.replace(/[^a-zA-Z0-9_.-]+/g, "_").slice(0, 50)}_${digest(key, 8)}`;
+  return LEGAL.test(key)
+    ? key
+    : `${key.replace(/[^a-zA-Z0-9_.-]+/g, "_").slice(0, 50)}_${digest(key, 8)}`;
 }
 
 /** Renames the parameters of a schema to legal keys. */
@@ -24,7 +26,10 @@ export function withLegalKeys(view: JsonSchema): JsonSchema {
   };
 }
 
-/** Restores the server's own keys in arguments; returns the value itself when no parameter was renamed. */
+/**
+ * Restores the server's own keys in arguments; returns the value itself when no parameter was
+ * renamed.
+ */
 export function withOwnKeys(schema: JsonSchema, value: unknown): unknown {
   const own = ownKeys(schema);
   if (own.size === 0 || !isRecord(value)) return value;
@@ -40,7 +45,9 @@ function ownKeys(schema: JsonSchema): ReadonlyMap<string, string> {
   let own = OWN_KEYS.get(schema);
   if (own === undefined) {
     const { properties } = schema;
-    const keys = isRecord(properties) ? Object.keys(properties).filter((key) => !LEGAL.test(key)) : [];
+    const keys = isRecord(properties)
+      ? Object.keys(properties).filter((key) => !LEGAL.test(key))
+      : [];
     own = new Map(keys.map((key) => [legalKey(key), key]));
     OWN_KEYS.set(schema, own);
   }

@@ -7,7 +7,10 @@ import { PROFILES, type SchemaProfile } from "./profiles.js";
 import { MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
-/** Standard keywords that describe a value; others (`$schema`, `$id`, vendor keywords) say nothing to a model. */
+/**
+ * Standard keywords that describe a value; others (`$schema`, `$id`, vendor keywords) say nothing
+ * to a model.
+ */
 const KEPT = new Set(
   (
     "type enum const description title default examples format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf " +
@@ -16,16 +19,23 @@ const KEPT = new Set(
     "unevaluatedProperties unevaluatedItems deprecated readOnly writeOnly"
   ).split(" "),
 );
-/** At most this many schemas are converted; further ones keep only their type, so that a hostile schema costs little. */
+/**
+ * At most this many schemas are converted; further ones keep only their type, so that a hostile
+ * schema costs little.
+ */
 const MAX_NODES = 20_000;
 const MAX_INLINED_NODES = 3_000;
 
 /**
- * Converts a tool's input schema into the form a provider takes, without changing its meaning. Never throws.
- * Composition at the root (`anyOf`, `oneOf`, `allOf`), which providers refuse, becomes one object. Local references point into
- * `$defs`, or are inlined for a provider that refuses `$ref`, where recursion is cut. Older drafts become JSON Schema 2020-12.
+ * Converts a tool's input schema into the form a provider takes, without changing its meaning.
+ * Never throws. Composition at the root (`anyOf`, `oneOf`, `allOf`), which providers refuse,
+ * becomes one object. Local references point into `$defs`, or are inlined for a provider that
+ * refuses `$ref`, where recursion is cut. Older drafts become JSON Schema 2020-12.
  */
-export function toModelSchema(schema: JsonSchema, profile: SchemaProfile = PROFILES.generic): JsonSchema {
+export function toModelSchema(
+  schema: JsonSchema,
+  profile: SchemaProfile = PROFILES.generic,
+): JsonSchema {
   const view = new SchemaView(schema, profile);
   return view.root();
 }
@@ -49,7 +59,8 @@ class SchemaView {
     const hoisted = hoistRoot(this.#source, this.#source);
     const converted = this.#object(hoisted, [], 0);
     // Refused or meaningless at the root of an input schema.
-    for (const keyword of ["enum", "const", "not", "if", "then", "else", "$ref"]) delete converted[keyword];
+    for (const keyword of ["enum", "const", "not", "if", "then", "else", "$ref"])
+      delete converted[keyword];
     converted["type"] = "object";
     converted["properties"] ??= {};
     const definitions: Record<string, unknown> = {};
@@ -57,7 +68,8 @@ class SchemaView {
       const target = next === "#" ? hoisted : resolvePointer(this.#source, next);
       setOwn(definitions, this.#names.get(next)!, this.#convert(target, [], 1));
     }
-    const whole = Object.keys(definitions).length === 0 ? converted : { ...converted, $defs: definitions };
+    const whole =
+      Object.keys(definitions).length === 0 ? converted : { ...converted, $defs: definitions };
     return withLegalKeys(this.#profile.dialect === "openapi" ? toOpenApi(whole) : whole);
   }
 
@@ -67,13 +79,22 @@ class SchemaView {
     this.#nodes += 1;
     const reference = schema["$ref"];
     const view =
-      typeof reference === "string" ? this.#reference(schema, reference, path, depth) : this.#object(schema, path, depth);
+      typeof reference === "string"
+        ? this.#reference(schema, reference, path, depth)
+        : this.#object(schema, path, depth);
     const isOpen = isRecord(view) && view["type"] === undefined && Object.keys(view).length > 0;
     return schema["nullable"] === true && isOpen ? { anyOf: [view, { type: "null" }] } : view;
   }
 
-  #reference(schema: Record<string, unknown>, reference: string, path: readonly string[], depth: number): unknown {
-    const beside = Object.fromEntries(Object.entries(schema).filter(([keyword]) => keyword !== "$ref"));
+  #reference(
+    schema: Record<string, unknown>,
+    reference: string,
+    path: readonly string[],
+    depth: number,
+  ): unknown {
+    const beside = Object.fromEntries(
+      Object.entries(schema).filter(([keyword]) => keyword !== "$ref"),
+    );
     const target = resolvePointer(this.#source, reference);
     if (!isRecord(target)) return this.#object(beside, path, depth);
     if (this.#profile.references === "inline") {
@@ -131,7 +152,9 @@ class SchemaView {
       case "anyOf":
       case "oneOf":
       case "allOf":
-        return Array.isArray(value) && value.length > 0 ? value.map((inner) => this.#convert(inner, path, depth)) : undefined;
+        return Array.isArray(value) && value.length > 0
+          ? value.map((inner) => this.#convert(inner, path, depth))
+          : undefined;
       case "items":
         return Array.isArray(value) ? undefined : this.#convert(value, path, depth);
       case "additionalProperties":
@@ -146,7 +169,9 @@ class SchemaView {
       case "else":
         return this.#convert(value, path, depth);
       case "required":
-        return Array.isArray(value) ? [...new Set(value.filter((name) => typeof name === "string"))] : undefined;
+        return Array.isArray(value)
+          ? [...new Set(value.filter((name) => typeof name === "string"))]
+          : undefined;
       case "type":
         return validTypes(value);
       default:
@@ -156,7 +181,11 @@ class SchemaView {
 }
 
 /** Rewrites older drafts and OpenAPI as 2020-12. */
-function modernise(result: Record<string, unknown>, source: JsonSchema, convert: (inner: unknown) => unknown): void {
+function modernise(
+  result: Record<string, unknown>,
+  source: JsonSchema,
+  convert: (inner: unknown) => unknown,
+): void {
   for (const [exclusive, limit] of [
     ["exclusiveMinimum", "minimum"],
     ["exclusiveMaximum", "maximum"],
@@ -182,9 +211,14 @@ function modernise(result: Record<string, unknown>, source: JsonSchema, convert:
     const members = [...tuple, ...(isRecord(rest) ? [rest] : [])].map(convert);
     const isOpen = rest === undefined || rest === true;
     result["items"] =
-      isOpen || members.length === 0 ? (members.length === 1 && !isOpen ? members[0] : anyOf(members)) : anyOf(members);
+      isOpen || members.length === 0
+        ? members.length === 1 && !isOpen
+          ? members[0]
+          : anyOf(members)
+        : anyOf(members);
   }
-  if ([result["type"]].flat().includes("array") && result["items"] === undefined) result["items"] = {};
+  if ([result["type"]].flat().includes("array") && result["items"] === undefined)
+    result["items"] = {};
 }
 
 function anyOf(members: readonly unknown[]): unknown {
@@ -198,7 +232,8 @@ function validTypes(value: unknown): unknown {
 }
 
 function typeOnly(schema: Record<string, unknown>): Record<string, unknown> {
-  const type = validTypes(schema["type"]) ?? (isRecord(schema["properties"]) ? "object" : undefined);
+  const type =
+    validTypes(schema["type"]) ?? (isRecord(schema["properties"]) ? "object" : undefined);
   return {
     ...(type === undefined ? {} : { type }),
     ...(type === "array" ? { items: {} } : {}),

@@ -9,14 +9,20 @@ export interface SchemaProfile {
 }
 
 /**
- * Published rules of the providers; `generic` fits all with standard JSON Schema, and is used while the client is unknown.
+ * Published rules of the providers; `generic` fits all with standard JSON Schema, and is used while
+ * the client is unknown.
  * @see https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use
  * @see https://platform.openai.com/docs/guides/function-calling
  * @see https://ai.google.dev/api/caching#Schema
  */
 export const PROFILES: Readonly<Record<SchemaProfile["name"], SchemaProfile>> = {
   generic: { name: "generic", references: "keep", dialect: "standard", maxDescriptionChars: 1_024 },
-  anthropic: { name: "anthropic", references: "keep", dialect: "standard", maxDescriptionChars: 10_000 },
+  anthropic: {
+    name: "anthropic",
+    references: "keep",
+    dialect: "standard",
+    maxDescriptionChars: 10_000,
+  },
   openai: { name: "openai", references: "keep", dialect: "standard", maxDescriptionChars: 1_024 },
   google: { name: "google", references: "inline", dialect: "openapi", maxDescriptionChars: 10_000 },
 };

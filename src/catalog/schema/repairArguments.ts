@@ -4,17 +4,24 @@ import { dereference, MAX_SCHEMA_DEPTH, requiredOf, setOwn } from "./schemaWalk.
 import type { JsonSchema } from "../toolEntry.js";
 
 /**
- * Repairs arguments of a model by the server's original schema, without guessing. Never changes the given value.
- * Missing, `null` or empty arguments become `{}`. JSON text is parsed in place of all arguments, or of a parameter that takes an
- * array or object but no string. A missing required parameter gets its `default`.
+ * Repairs arguments of a model by the server's original schema, without guessing. Never changes the
+ * given value. Missing, `null` or empty arguments become `{}`. JSON text is parsed in place of all
+ * arguments, or of a parameter that takes an array or object but no string. A missing required
+ * parameter gets its `default`.
  */
 export function repairArguments(schema: JsonSchema, value: unknown): unknown {
-  if (value === undefined || value === null || value === "") return repairValue(schema, schema, {}, 0);
+  if (value === undefined || value === null || value === "")
+    return repairValue(schema, schema, {}, 0);
   const parsed = typeof value === "string" ? parseContainer(value, ["object"]) : undefined;
   return repairValue(schema, schema, parsed ?? value, 0);
 }
 
-function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, depth: number): unknown {
+function repairValue(
+  root: JsonSchema,
+  unresolved: unknown,
+  value: unknown,
+  depth: number,
+): unknown {
   const schema = dereference(root, unresolved);
   if (!isRecord(schema) || depth > MAX_SCHEMA_DEPTH) return value;
   if (typeof value === "string") {
@@ -31,7 +38,12 @@ function repairValue(root: JsonSchema, unresolved: unknown, value: unknown, dept
   return isRecord(value) ? repairObject(root, schema, value, depth) : value;
 }
 
-function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string, unknown>, depth: number): unknown {
+function repairObject(
+  root: JsonSchema,
+  schema: JsonSchema,
+  value: Record<string, unknown>,
+  depth: number,
+): unknown {
   const { properties } = hoistRoot(root, schema);
   if (!isRecord(properties)) return value;
   let result = value;
@@ -56,7 +68,10 @@ function repairObject(root: JsonSchema, schema: JsonSchema, value: Record<string
   return result;
 }
 
-function mapIfChanged(values: readonly unknown[], change: (value: unknown) => unknown): readonly unknown[] {
+function mapIfChanged(
+  values: readonly unknown[],
+  change: (value: unknown) => unknown,
+): readonly unknown[] {
   let isChanged = false;
   const mapped = values.map((value) => {
     const next = change(value);
@@ -67,10 +82,15 @@ function mapIfChanged(values: readonly unknown[], change: (value: unknown) => un
 }
 
 /** JSON types a schema takes; `"any"` when it names none. */
-function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth: number): Set<string> {
+function acceptedTypes(
+  root: JsonSchema,
+  schema: Record<string, unknown>,
+  depth: number,
+): Set<string> {
   const types = new Set<string>();
   const { type } = schema;
-  for (const name of Array.isArray(type) ? type : [type]) if (typeof name === "string") types.add(name);
+  for (const name of Array.isArray(type) ? type : [type])
+    if (typeof name === "string") types.add(name);
   if (schema["nullable"] === true && types.size > 0) types.add("null");
   if (types.size > 0) return types;
   for (const keyword of ["anyOf", "oneOf"]) {
@@ -88,7 +108,10 @@ function acceptedTypes(root: JsonSchema, schema: Record<string, unknown>, depth:
 
 function parseContainer(text: string, wanted: readonly string[]): unknown {
   const trimmed = text.trim();
-  if (!(trimmed.startsWith("[") && wanted.includes("array")) && !(trimmed.startsWith("{") && wanted.includes("object"))) {
+  if (
+    !(trimmed.startsWith("[") && wanted.includes("array")) &&
+    !(trimmed.startsWith("{") && wanted.includes("object"))
+  ) {
     return undefined;
   }
   try {

@@ -14,7 +14,10 @@ const MAX_MODEL_CHARS = 4_000;
 /** Least similarity of an answer that shares no words with the query. */
 const MIN_SIMILARITY = 0.5;
 
-/** Searches by words, then by embeddings, then reorders by `rerank`. Tools named in the query are always found. */
+/**
+ * Searches by words, then by embeddings, then reorders by `rerank`. Tools named in the query are
+ * always found.
+ */
 export class CatalogSearch {
   readonly #catalog: Catalog;
   readonly #rerankOption: Rerank | undefined;
@@ -26,7 +29,10 @@ export class CatalogSearch {
     this.#catalog = catalog;
     this.#rerankOption = rerank;
     this.#events = events;
-    this.#vectors = embeddings === undefined ? undefined : new VectorIndex(embeddings, (error) => this.#warn(error));
+    this.#vectors =
+      embeddings === undefined
+        ? undefined
+        : new VectorIndex(embeddings, (error) => this.#warn(error));
   }
 
   /** Embeds the tools of a changed catalog. */
@@ -42,15 +48,23 @@ export class CatalogSearch {
   async find({ query, limit, accepts }: ToolQuery): Promise<ToolMatches> {
     const catalog = this.#catalog;
     const rerank = this.#rerankOption;
-    if (this.#vectors === undefined && rerank === undefined) return searchTools(catalog, { query, limit, accepts });
+    if (this.#vectors === undefined && rerank === undefined)
+      return searchTools(catalog, { query, limit, accepts });
     const wide = Math.max(limit, CANDIDATES);
     const byWords = searchTools(catalog, { query, limit: wide, accepts });
     const near = await this.#vectors?.nearest(query.slice(0, MAX_MODEL_CHARS), wide, accepts);
-    const fused = near === undefined ? byWords.tools : fuse(byWords.tools, this.#entries(near, byWords.tools.length > 0));
+    const fused =
+      near === undefined
+        ? byWords.tools
+        : fuse(byWords.tools, this.#entries(near, byWords.tools.length > 0));
     if (fused.length === 0) return byWords;
-    const ordered = rerank === undefined || this.#reranker.isLeftAlone ? fused : await this.#rerank(rerank, query, fused);
+    const ordered =
+      rerank === undefined || this.#reranker.isLeftAlone
+        ? fused
+        : await this.#rerank(rerank, query, fused);
     // The catalog may have changed while a model was asked.
-    const isCurrent = (entry: ToolEntry): boolean => catalog.tool(entry.boundName) === entry && accepts(entry);
+    const isCurrent = (entry: ToolEntry): boolean =>
+      catalog.tool(entry.boundName) === entry && accepts(entry);
     const tools = new Set(ordered.filter(isCurrent).slice(0, limit));
     for (const entry of namedTools(catalog, query, accepts)) tools.add(entry);
     return { tools: [...tools], nearest: [] };
@@ -64,10 +78,17 @@ export class CatalogSearch {
   }
 
   #warn(error: unknown): void {
-    this.#events.warn("SEARCH_MODEL_FAILED", `Searching goes on by words alone: ${messageOf(error)}`);
+    this.#events.warn(
+      "SEARCH_MODEL_FAILED",
+      `Searching goes on by words alone: ${messageOf(error)}`,
+    );
   }
 
-  async #rerank(rerank: Rerank, query: string, tools: readonly ToolEntry[]): Promise<readonly ToolEntry[]> {
+  async #rerank(
+    rerank: Rerank,
+    query: string,
+    tools: readonly ToolEntry[],
+  ): Promise<readonly ToolEntry[]> {
     const candidates = tools.map(({ boundName, serverName, toolName, description }) => ({
       name: boundName,
       serverName,
@@ -89,7 +110,11 @@ export class CatalogSearch {
 function fuse(first: readonly ToolEntry[], second: readonly ToolEntry[]): ToolEntry[] {
   const scores = new Map<ToolEntry, number>();
   for (const ranking of [first, second]) {
-    ranking.forEach((entry, rank) => scores.set(entry, (scores.get(entry) ?? 0) + 1 / (FUSION + rank)));
+    ranking.forEach((entry, rank) =>
+      scores.set(entry, (scores.get(entry) ?? 0) + 1 / (FUSION + rank)),
+    );
   }
-  return [...scores].sort(([a, x], [b, y]) => y - x || (a.boundName < b.boundName ? -1 : 1)).map(([entry]) => entry);
+  return [...scores]
+    .sort(([a, x], [b, y]) => y - x || (a.boundName < b.boundName ? -1 : 1))
+    .map(([entry]) => entry);
 }

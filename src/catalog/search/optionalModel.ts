@@ -13,7 +13,10 @@ export class OptionalModel {
     return Date.now() - this.#silentAtMs < RETRY_MS;
   }
 
-  /** Asks the model, called `what` in the error. @throws the model's error, or one when it does not answer in time. */
+  /**
+   * Asks the model, called `what` in the error.
+   * @throws the model's error, or one when it does not answer in time.
+   */
   async ask<Answer>(what: string, question: () => Answer | Promise<Answer>): Promise<Answer> {
     const askedAtMs = Date.now();
     try {

@@ -1,4 +1,7 @@
-/** An entry is one small integer, which saves memory: document id, one bit for the name, the weight in 511 steps. */
+/**
+ * An entry is one small integer, which saves memory: document id, one bit for the name, the weight
+ * in 511 steps.
+ */
 const WEIGHT_STEPS = 511;
 const ID_SHIFT = 10;
 const NAME_BIT = 512;

@@ -37,7 +37,10 @@ const WEAK_WORDS = new Set(
   ),
 );
 
-/** Expands a query into words of the index: pairs, joined neighbours, synonyms, and known words near an unknown one. */
+/**
+ * Expands a query into words of the index: pairs, joined neighbours, synonyms, and known words near
+ * an unknown one.
+ */
 export function expandQuery(query: string, vocabulary: Vocabulary): QueryTerm[] {
   const text = query.slice(0, MAX_QUERY_CHARS);
   const sequence = tokenize(text).slice(0, MAX_TERMS * 2);
@@ -45,12 +48,15 @@ export function expandQuery(query: string, vocabulary: Vocabulary): QueryTerm[] 
   for (const word of sequence) counts.set(word, (counts.get(word) ?? 0) + 1);
   const guesses = { left: MAX_GUESSED };
   const joined = joinedWords(text, counts, vocabulary);
-  for (const { parts } of joined) for (const part of parts) if (vocabulary.frequency(part) === 0) counts.delete(part);
+  for (const { parts } of joined)
+    for (const part of parts) if (vocabulary.frequency(part) === 0) counts.delete(part);
   const terms = [...counts].slice(0, MAX_TERMS).map(([word, count]): QueryTerm => {
     const weight = (WEAK_WORDS.has(word) ? WEAK : 1) * (1 + REPEATED * Math.log(count));
     return { weight, words: expandWord(word, vocabulary, guesses) };
   });
-  const pairs = [...new Set(pairsOf(sequence))].filter((pair) => vocabulary.frequency(pair) > 0).slice(0, MAX_TERMS);
+  const pairs = [...new Set(pairsOf(sequence))]
+    .filter((pair) => vocabulary.frequency(pair) > 0)
+    .slice(0, MAX_TERMS);
   return [
     ...terms,
     ...pairs.map((pair) => ({ weight: PAIR, words: [{ text: pair, weight: 1 }] })),
@@ -58,9 +64,14 @@ export function expandQuery(query: string, vocabulary: Vocabulary): QueryTerm[] 
   ];
 }
 
-function expandWord(word: string, vocabulary: Vocabulary, guesses: { left: number }): QueryTerm["words"] {
+function expandWord(
+  word: string,
+  vocabulary: Vocabulary,
+  guesses: { left: number },
+): QueryTerm["words"] {
   const synonyms = (SYNONYMS.get(word) ?? []).filter((other) => vocabulary.frequency(other) > 0);
-  if (vocabulary.frequency(word) > 0) return [{ text: word, weight: 1 }, ...synonyms.map((text) => ({ text, weight: SYNONYM }))];
+  if (vocabulary.frequency(word) > 0)
+    return [{ text: word, weight: 1 }, ...synonyms.map((text) => ({ text, weight: SYNONYM }))];
   if (synonyms.length > 0) return synonyms.map((text) => ({ text, weight: ONLY_SYNONYM }));
   if (word.length < 4 || !/^[a-z0-9]+$/.test(word) || guesses.left === 0) return [];
   guesses.left -= 1;
@@ -80,11 +91,17 @@ function similarWords(word: string, vocabulary: Vocabulary): QueryTerm["words"] 
   const similar: { readonly text: string; readonly weight: number }[] = [];
   for (const known of vocabulary.words()) {
     if (known.length < 4) continue;
-    const isPrefix = known.startsWith(word) || (word.startsWith(known) && known.length >= word.length - 3);
+    const isPrefix =
+      known.startsWith(word) || (word.startsWith(known) && known.length >= word.length - 3);
     if (isPrefix) similar.push({ text: known, weight: PREFIX });
-    else if (word.length >= 5 && isOneEdit(word, known)) similar.push({ text: known, weight: EDITED });
+    else if (word.length >= 5 && isOneEdit(word, known))
+      similar.push({ text: known, weight: EDITED });
   }
-  return similar.sort((a, b) => b.weight - a.weight || a.text.length - b.text.length || (a.text < b.text ? -1 : 1)).slice(0, 3);
+  return similar
+    .sort(
+      (a, b) => b.weight - a.weight || a.text.length - b.text.length || (a.text < b.text ? -1 : 1),
+    )
+    .slice(0, 3);
 }
 
 /** Neighbouring words of the query that are one word in the index: "Ba Zi", "word cloud". */

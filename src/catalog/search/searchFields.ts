@@ -11,13 +11,18 @@ const SENTENCE_END = /[.!?](?=\s|$)|[。！？]|\n/u;
 
 /** The texts by which a tool is found. */
 export function searchFields(
-  entry: Pick<ToolEntry, "serverName" | "toolName" | "title" | "annotations" | "description" | "inputSchema">,
+  entry: Pick<
+    ToolEntry,
+    "serverName" | "toolName" | "title" | "annotations" | "description" | "inputSchema"
+  >,
   settings: Pick<ServerSettings, "description" | "category" | "tags" | "keywords" | "toolKeywords">,
   snapshot: Pick<ServerSnapshot, "serverInfo" | "instructions">,
 ): SearchFields {
   const { properties } = entry.inputSchema;
   const parameters = isRecord(properties) ? Object.entries(properties) : [];
-  const own = Object.entries(settings.toolKeywords).flatMap(([glob, words]) => (matchGlobs([glob])(entry.toolName) ? words : []));
+  const own = Object.entries(settings.toolKeywords).flatMap(([glob, words]) =>
+    matchGlobs([glob])(entry.toolName) ? words : [],
+  );
   return {
     name: `${entry.toolName} ${entry.title ?? entry.annotations?.title ?? ""} ${own.join(" ")}`,
     server: [
@@ -35,7 +40,10 @@ export function searchFields(
 }
 
 /** Splits a description into its first sentence, the purpose of the tool, and the rest. */
-export function splitDescription(text: string): { readonly summary: string; readonly description: string } {
+export function splitDescription(text: string): {
+  readonly summary: string;
+  readonly description: string;
+} {
   const end = SENTENCE_END.exec(text);
   const at = Math.min(end === null ? text.length : end.index + 1, MAX_SUMMARY_CHARS);
   return { summary: text.slice(0, at), description: text.slice(at) };
@@ -44,6 +52,8 @@ export function splitDescription(text: string): { readonly summary: string; read
 function describeParameter(schema: unknown): string {
   if (!isRecord(schema)) return "";
   const { description, enum: choices } = schema;
-  const words = Array.isArray(choices) ? choices.filter((choice) => typeof choice === "string").slice(0, 20) : [];
+  const words = Array.isArray(choices)
+    ? choices.filter((choice) => typeof choice === "string").slice(0, 20)
+    : [];
   return [typeof description === "string" ? description : "", ...words].join(" ");
 }

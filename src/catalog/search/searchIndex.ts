@@ -22,13 +22,19 @@ interface FieldWeight {
   readonly weight: number;
   /** 0: long fields count as short ones; 1: a word counts by its share of the field. */
   readonly normalisation: number;
-  /** Usual number of words in real servers' tools. A constant, so that a tool's weight does not depend on what else is indexed. */
+  /**
+   * Usual number of words in real servers' tools. A constant, so that a tool's weight does not
+   * depend on what else is indexed.
+   */
   readonly usualWords: number;
   /** Whether neighbouring words are indexed as pairs, too. */
   readonly hasPairs?: boolean;
 }
 
-/* Fitted on sets of queries as a whole, never on single ones (`npm run bench:search`, docs/search.md). */
+/*
+ * Fitted on sets of queries as a whole, never on single ones (`npm run bench:search`,
+ * docs/search.md).
+ */
 const FIELDS: Readonly<Record<keyof SearchFields, FieldWeight>> = {
   name: { weight: 3, normalisation: 0.3, usualWords: 4, hasPairs: true },
   server: { weight: 2, normalisation: 0, usualWords: 4 },
@@ -60,15 +66,17 @@ interface Posting {
 export interface Hit {
   readonly key: string;
   readonly score: number;
-  /** Share of the query's information (rare words weigh more) that the document contains, 0 to 1. */
+  /**
+   * Share of the query's information (rare words weigh more) that the document contains, 0 to 1.
+   */
   readonly coverage: number;
 }
 
 /**
  * Inverted index with BM25F weights over the fields of a tool, in typed arrays.
  *
- * Documents are added and removed one by one. Results do not depend on the order in which they came: scores use only
- * the live documents, and ties are broken by key.
+ * Documents are added and removed one by one. Results do not depend on the order in which they
+ * came: scores use only the live documents, and ties are broken by key.
  */
 export class SearchIndex {
   readonly #postings = new Map<string, Posting>();
@@ -112,7 +120,8 @@ export class SearchIndex {
       const words = tokenize(text.length > MAX_FIELD_CHARS ? text.slice(0, MAX_FIELD_CHARS) : text);
       const unit = weight / (1 - normalisation + (normalisation * words.length) / usualWords);
       for (const word of words) weights.set(word, (weights.get(word) ?? 0) + unit);
-      if (hasPairs === true) for (const pair of pairsOf(words)) weights.set(pair, (weights.get(pair) ?? 0) + unit);
+      if (hasPairs === true)
+        for (const pair of pairsOf(words)) weights.set(pair, (weights.get(pair) ?? 0) + unit);
       if (field === "name") for (const word of words) nameWords.add(word);
     }
     for (const [word, weight] of weights) {
@@ -142,7 +151,8 @@ export class SearchIndex {
       const posting = this.#of(word).get(word)!;
       posting.live -= 1;
       if (posting.live === 0) this.#of(word).delete(word);
-      // Entries of removed documents stay until they are the greater part: removing each by itself takes quadratic time.
+      // Entries of removed documents stay until they are the greater part: removing each by itself
+      // takes quadratic time.
       else if (posting.entries.length > 2 * posting.live + MIN_DEAD)
         posting.entries = posting.entries.filter((entry) => this.#isLive(entry));
     }
@@ -153,7 +163,10 @@ export class SearchIndex {
     return this.#keys.length > 2 * this.size + MAX_HOLES;
   }
 
-  /** Numbers the documents anew, without holes, in steps; searches may run meanwhile, changes must not. */
+  /**
+   * Numbers the documents anew, without holes, in steps; searches may run meanwhile, changes must
+   * not.
+   */
   *compact(): Steps<void> {
     const moved = new Int32Array(this.#keys.length);
     const live: number[] = [];
@@ -167,7 +180,8 @@ export class SearchIndex {
         const entries: number[] = [];
         for (const entry of posting.entries) {
           yield;
-          if (this.#isLive(entry)) entries.push(packEntry(moved[documentOf(entry)]!, weightOf(entry), isInName(entry)));
+          if (this.#isLive(entry))
+            entries.push(packEntry(moved[documentOf(entry)]!, weightOf(entry), isInName(entry)));
         }
         renumbered.set(posting, entries);
       }
@@ -191,11 +205,18 @@ export class SearchIndex {
     let total = 0;
     for (const { words, weight } of expandQuery(query, this)) {
       const rarities = words.map(({ text }) => this.#rarity(text));
-      // Of the words that stand for one word of the query the rarest says how much it tells; an unknown one tells most.
+      // Of the words that stand for one word of the query the rarest says how much it tells; an
+      // unknown one tells most.
       const rarity = words.length === 0 ? this.#rarity("") : Math.max(...rarities);
       total += rarity * weight;
       words.forEach((word, position) =>
-        this.#collect(word.text, rarities[position]! * word.weight * weight, rarity * weight * word.weight, word.weight, touched),
+        this.#collect(
+          word.text,
+          rarities[position]! * word.weight * weight,
+          rarity * weight * word.weight,
+          word.weight,
+          touched,
+        ),
       );
     }
     return best(this.#hits(touched, total, accepts), limit);
@@ -214,7 +235,13 @@ export class SearchIndex {
     return Math.log(1 + (this.size - frequency + 0.5) / (frequency + 0.5));
   }
 
-  #collect(word: string, score: number, information: number, share: number, touched: number[]): void {
+  #collect(
+    word: string,
+    score: number,
+    information: number,
+    share: number,
+    touched: number[],
+  ): void {
     for (const entry of this.#of(word).get(word)?.entries ?? []) {
       const id = documentOf(entry);
       if (this.#keys[id] === undefined) continue;

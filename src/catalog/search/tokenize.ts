@@ -1,7 +1,9 @@
 import { stemmer } from "stemmer";
 
 const WORD = /[\p{L}\p{M}\p{N}]+/gu;
-/** Scripts without spaces, and Hangul, whose words carry endings: matched by pairs of characters. */
+/**
+ * Scripts without spaces, and Hangul, whose words carry endings: matched by pairs of characters.
+ */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]+/gu;
 const HUMP = /\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{Lu}+|\p{N}+/gu;
@@ -15,10 +17,14 @@ const STOP_WORDS = new Set(
   ).split(" "),
 );
 
-/** Words of a text for the index: folded, stemmed, no stop words; `getUserIssues` → `user`, `issu`, `getuserissu`. */
+/**
+ * Words of a text for the index: folded, stemmed, no stop words; `getUserIssues` → `user`, `issu`,
+ * `getuserissu`.
+ */
 export function tokenize(text: string): string[] {
   const tokens: string[] = [];
-  for (const word of text.normalize("NFKC").match(WORD) ?? []) for (const token of tokensOf(word)) tokens.push(token);
+  for (const word of text.normalize("NFKC").match(WORD) ?? [])
+    for (const token of tokensOf(word)) tokens.push(token);
   return tokens;
 }
 
@@ -73,7 +79,8 @@ function addTerm(tokens: string[], word: string): void {
 function addPairs(tokens: string[], run: string): void {
   const characters = Array.from(run);
   if (characters.length === 1) tokens.push(run);
-  for (let index = 0; index + 1 < characters.length; index += 1) tokens.push(characters[index]! + characters[index + 1]!);
+  for (let index = 0; index + 1 < characters.length; index += 1)
+    tokens.push(characters[index]! + characters[index + 1]!);
 }
 
 /** Lower case without accents. */

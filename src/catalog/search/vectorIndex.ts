@@ -14,7 +14,10 @@ export interface NearTool {
   readonly similarity: number;
 }
 
-/** Vectors of tools by content hash, made in the background; while they are missing, words alone decide. */
+/**
+ * Vectors of tools by content hash, made in the background; while they are missing, words alone
+ * decide.
+ */
 export class VectorIndex {
   readonly #embeddings: EmbeddingsInterface;
   readonly #query = new OptionalModel();
@@ -52,8 +55,15 @@ export class VectorIndex {
     await this.#working;
   }
 
-  /** The tools nearest to a query, nearest first; `undefined` while vectors are missing or the model fails. */
-  async nearest(query: string, limit: number, accepts: (entry: ToolEntry) => boolean): Promise<NearTool[] | undefined> {
+  /**
+   * The tools nearest to a query, nearest first; `undefined` while vectors are missing or the model
+   * fails.
+   */
+  async nearest(
+    query: string,
+    limit: number,
+    accepts: (entry: ToolEntry) => boolean,
+  ): Promise<NearTool[] | undefined> {
     if (!this.isReady && Date.now() - this.#failedAtMs > RETRY_MS) this.#embed();
     if (!this.isReady || this.#tools.length === 0 || this.#query.isLeftAlone) return undefined;
     let wanted: Float32Array;
@@ -66,14 +76,21 @@ export class VectorIndex {
     const near: NearTool[] = [];
     for (const entry of this.#tools) {
       const vector = this.#vectors.get(entry.hash);
-      if (vector !== undefined && accepts(entry)) near.push({ boundName: entry.boundName, similarity: dot(wanted, vector) });
+      if (vector !== undefined && accepts(entry))
+        near.push({ boundName: entry.boundName, similarity: dot(wanted, vector) });
     }
-    return near.sort((a, b) => b.similarity - a.similarity || (a.boundName < b.boundName ? -1 : 1)).slice(0, limit);
+    return near
+      .sort((a, b) => b.similarity - a.similarity || (a.boundName < b.boundName ? -1 : 1))
+      .slice(0, limit);
   }
 
   async #embedAll(): Promise<void> {
     for (;;) {
-      const missing = new Map(this.#tools.filter(({ hash }) => !this.#vectors.has(hash)).map((entry) => [entry.hash, entry]));
+      const missing = new Map(
+        this.#tools
+          .filter(({ hash }) => !this.#vectors.has(hash))
+          .map((entry) => [entry.hash, entry]),
+      );
       const batch = [...missing.values()].slice(0, BATCH);
       if (batch.length === 0) return;
       try {
@@ -89,7 +106,10 @@ export class VectorIndex {
 }
 
 function textOf({ serverName, toolName, title, description }: ToolEntry): string {
-  return cut(`${serverName} ${toolName.replaceAll(/[_-]/g, " ")} ${title ?? ""}: ${description}`, MAX_TEXT_CHARS);
+  return cut(
+    `${serverName} ${toolName.replaceAll(/[_-]/g, " ")} ${title ?? ""}: ${description}`,
+    MAX_TEXT_CHARS,
+  );
 }
 
 function unit(vector: readonly number[]): Float32Array {

@@ -30,7 +30,8 @@ const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"), 3];
 const NAT64: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("64:ff9b::"), 96];
 
 /**
- * Classifies an IP address. IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is classified by its IPv4 address.
+ * Classifies an IP address. IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is classified by its
+ * IPv4 address.
  * @param address - IPv4 or IPv6, without brackets; anything else is `"local"`.
  * @see https://www.iana.org/assignments/iana-ipv4-special-registry
  * @see https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -49,10 +50,15 @@ export function addressKind(address: string): AddressKind {
   return parsed.range() === "unicast" && parsed.match(GLOBAL_UNICAST) ? "public" : "local";
 }
 
-/** True when an address lies in a range such as `10.1.0.0/16`, or equals an address in any spelling. */
+/**
+ * True when an address lies in a range such as `10.1.0.0/16`, or equals an address in any spelling.
+ */
 export function isInRange(address: string, range: string): boolean {
   if (isIP(address) === 0) return false;
-  if (isIP(range) !== 0) return ipaddr.process(address).toNormalizedString() === ipaddr.process(range).toNormalizedString();
+  if (isIP(range) !== 0)
+    return (
+      ipaddr.process(address).toNormalizedString() === ipaddr.process(range).toNormalizedString()
+    );
   if (!ipaddr.isValidCIDR(range)) return false;
   const [network, bits] = ipaddr.parseCIDR(range);
   const parsed = ipaddr.process(address);

@@ -1,4 +1,8 @@
-import { auth, extractWWWAuthenticateParams, type OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import {
+  auth,
+  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+} from "@modelcontextprotocol/sdk/client/auth.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 import { McpAuthRequiredError } from "../../errors.js";
@@ -18,9 +22,9 @@ export interface AuthorizedFetchParts {
 const RENEW_MS = 15_000;
 
 /**
- * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of them once more. The SDK
- * renews per request, which servers take for theft of the refresh token. A token refused right after its renewal is not renewed
- * again.
+ * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of
+ * them once more. The SDK renews per request, which servers take for theft of the refresh token. A
+ * token refused right after its renewal is not renewed again.
  * @throws {McpAuthRequiredError} when a person has to sign in.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
  */
@@ -50,7 +54,8 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
     const sent = bearerOf(init.headers);
     if (sent !== undefined) onToken(sent);
     const response = await send(url, init);
-    if (response.status !== 401 || sent === undefined || new URL(url).origin !== serverUrl.origin) return response;
+    if (response.status !== 401 || sent === undefined || new URL(url).origin !== serverUrl.origin)
+      return response;
     await response.body?.cancel();
     if ((await currentToken(provider)) === sent) {
       renewing ??= renew(response).finally(() => {
@@ -59,7 +64,8 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
       await renewing;
     }
     const token = await currentToken(provider);
-    if (token === undefined || token === sent) throw refusal("its access token is not accepted any more");
+    if (token === undefined || token === sent)
+      throw refusal("its access token is not accepted any more");
     onToken(token);
     const headers = new Headers(init.headers);
     headers.set("authorization", `Bearer ${token}`);
@@ -72,14 +78,18 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
   };
 }
 
-/** Secrets that a renewal sends: the refresh token, and the client secret, also in its HTTP Basic form. */
+/**
+ * Secrets that a renewal sends: the refresh token, and the client secret, also in its HTTP Basic
+ * form.
+ */
 async function secretsOf(provider: OAuthClientProvider): Promise<string[]> {
   const [tokens, client] = await Promise.all([provider.tokens(), provider.clientInformation()]);
   const { client_id: id = "", client_secret: secret } = (client ?? {}) as {
     readonly client_id?: string;
     readonly client_secret?: string;
   };
-  const basic = secret === undefined ? [] : [secret, Buffer.from(`${id}:${secret}`).toString("base64")];
+  const basic =
+    secret === undefined ? [] : [secret, Buffer.from(`${id}:${secret}`).toString("base64")];
   return [...(tokens?.refresh_token === undefined ? [] : [tokens.refresh_token]), ...basic];
 }
 

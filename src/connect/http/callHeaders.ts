@@ -6,7 +6,10 @@ type CallHeaders = Readonly<Record<string, string>>;
 
 const NONE: CallHeaders = Object.freeze({});
 
-/** HTTP headers of the current call; async context carries them through the SDK, whose connection all calls share. */
+/**
+ * HTTP headers of the current call; async context carries them through the SDK, whose connection
+ * all calls share.
+ */
 const callHeaders = new AsyncLocalStorage<CallHeaders>();
 
 /** Runs a call with its own headers; without headers it does not inherit those of an outer call. */
@@ -25,19 +28,27 @@ export interface CallHeadersFetchParts {
 }
 
 /**
- * A `fetch` that adds the current call's headers to its `tools/call` request, and to no other request, in place of equal names.
+ * A `fetch` that adds the current call's headers to its `tools/call` request, and to no other
+ * request, in place of equal names.
  */
-export function callHeadersFetch({ fetch: send, plainFetch, serverUrl, onValue }: CallHeadersFetchParts): FetchLike {
+export function callHeadersFetch({
+  fetch: send,
+  plainFetch,
+  serverUrl,
+  onValue,
+}: CallHeadersFetchParts): FetchLike {
   return async (url, init = {}) => {
     const own = callHeaders.getStore() ?? NONE;
     const names = Object.keys(own);
-    if (names.length === 0 || !isToolCall(init) || new URL(url).origin !== serverUrl.origin) return send(url, init);
+    if (names.length === 0 || !isToolCall(init) || new URL(url).origin !== serverUrl.origin)
+      return send(url, init);
     const headers = new Headers(init.headers);
     for (const name of names) {
       headers.set(name, own[name]!);
       onValue(own[name]!);
     }
-    if (!names.some((name) => name.toLowerCase() === "authorization")) return send(url, { ...init, headers });
+    if (!names.some((name) => name.toLowerCase() === "authorization"))
+      return send(url, { ...init, headers });
     const response = await plainFetch(url, { ...init, headers });
     if (response.status !== 401) return response;
     // A 401 would renew the shared token, which is not at fault.

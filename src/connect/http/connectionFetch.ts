@@ -10,7 +10,11 @@ export interface FetchEvents {
   /** A stream has begun that will bring the answer to a request. */
   readonly onSent: (requestId: string | number) => void;
   /** That stream ended or failed; if it is not resumable, a missing answer will never come. */
-  readonly onStreamEnd: (requestId: string | number, isResumable: boolean, failure?: string) => void;
+  readonly onStreamEnd: (
+    requestId: string | number,
+    isResumable: boolean,
+    failure?: string,
+  ) => void;
   /** The standing stream was given up: no more notifications. */
   readonly onStreamGivenUp: () => void;
   /** An interrupted stream cannot be resumed: its answers will never come. */
@@ -29,9 +33,10 @@ const EVENT_STREAM = "text/event-stream";
 
 /**
  * The `fetch` of one streamable HTTP connection; it works around three behaviours of the SDK.
- * - The SDK passes one signal to all requests, on which Node 20 leaves a listener for each: every request gets its own.
- * - The SDK reconnects a standing stream (GET) every second without end: here the waits grow, and a stream that stays empty, or
- *   is no event stream, is given up.
+ * - The SDK passes one signal to all requests, on which Node 20 leaves a listener for each: every
+ *   request gets its own.
+ * - The SDK reconnects a standing stream (GET) every second without end: here the waits grow, and a
+ *   stream that stays empty, or is no event stream, is given up.
  * - The SDK waits for the timeout of a request whose stream has ended: here its end is reported.
  */
 export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetch): FetchLike {
@@ -39,7 +44,8 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
   let answers = 0;
   let openedAtMs = 0;
   return async (url, init = {}) => {
-    const isStanding = (init.method ?? "GET") === "GET" && new Headers(init.headers).get("accept") === EVENT_STREAM;
+    const isStanding =
+      (init.method ?? "GET") === "GET" && new Headers(init.headers).get("accept") === EVENT_STREAM;
     if (isStanding) {
       if (barrenOpens >= MAX_BARREN_OPENS) {
         events.onStreamGivenUp();
@@ -58,10 +64,14 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
       throw new Error(UNREAD);
     }
     if (isAnswer) answers += 1;
-    const linked = init.signal === undefined || init.signal === null ? undefined : linkSignal(init.signal);
+    const linked =
+      init.signal === undefined || init.signal === null ? undefined : linkSignal(init.signal);
     let response: Response;
     try {
-      response = await baseFetch(url, linked === undefined ? init : { ...init, signal: linked.signal });
+      response = await baseFetch(
+        url,
+        linked === undefined ? init : { ...init, signal: linked.signal },
+      );
     } catch (error) {
       linked?.unlink();
       throw error;
@@ -69,7 +79,8 @@ export function connectionFetch(events: FetchEvents, baseFetch: FetchLike = fetc
       if (isAnswer) answers -= 1;
     }
     if (isStanding && !response.ok) events.onResumeRefused();
-    const isStream = response.headers.get("content-type")?.toLowerCase().startsWith(EVENT_STREAM) === true;
+    const isStream =
+      response.headers.get("content-type")?.toLowerCase().startsWith(EVENT_STREAM) === true;
     if (isStanding && response.ok && !isStream) {
       linked?.unlink();
       await response.body?.cancel();
@@ -96,13 +107,19 @@ function notOffered(): Response {
 
 /** True for the answer to a request of the server: the SDK writes `result` or `error` first. */
 function isAnswerIn(body: unknown): boolean {
-  return typeof body === "string" && /^\{"(?:result|error|jsonrpc":"2\.0","id":[^,]+,"(?:result|error))"/.test(body);
+  return (
+    typeof body === "string" &&
+    /^\{"(?:result|error|jsonrpc":"2\.0","id":[^,]+,"(?:result|error))"/.test(body)
+  );
 }
 
 function requestIdOf(body: unknown): string | number | undefined {
   if (typeof body !== "string") return undefined;
   try {
-    const { id, method } = JSON.parse(body) as { readonly id?: string | number; readonly method?: string };
+    const { id, method } = JSON.parse(body) as {
+      readonly id?: string | number;
+      readonly method?: string;
+    };
     return method === undefined ? undefined : id;
   } catch {
     return undefined;

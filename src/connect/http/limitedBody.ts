@@ -3,10 +3,14 @@ import { MessageBudget } from "../messageBudget.js";
 const EVENT_ENDS = ["\n\n", "\r\r", "\r\n\r\n"].map((end) => Buffer.from(end));
 const LONGEST_END = 4;
 
-/** A response whose body fails once one message is too large; in an event stream each event counts alone. */
+/**
+ * A response whose body fails once one message is too large; in an event stream each event counts
+ * alone.
+ */
 export function withLimitedBody(response: Response, maxBytes: number): Response {
   if (response.body === null) return response;
-  const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
+  const isStream =
+    response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
   const budget = new MessageBudget(maxBytes);
   let before = Buffer.alloc(0);
   const counted = new TransformStream<Uint8Array, Uint8Array>({

@@ -30,13 +30,24 @@ interface RemoteParts {
   readonly maxMessageBytes: number;
 }
 
-/** Opens a remote server over streamable HTTP, then SSE where that is allowed. @throws {McpMiddlewareError} with the reason. */
-export async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings | undefined): Promise<Peer> {
+/**
+ * Opens a remote server over streamable HTTP, then SSE where that is allowed.
+ * @throws {McpMiddlewareError} with the reason.
+ */
+export async function openRemote(
+  parts: RemoteParts,
+  urlGuard: UrlGuardSettings | undefined,
+): Promise<Peer> {
   const { serverName, remote, maxMessageBytes } = parts;
   const url = checkUrl(serverName, remote.url);
   const guard = urlGuard === undefined ? undefined : new UrlGuard(urlGuard, serverName, url);
   let refused: McpAuthRequiredError | undefined;
-  const base = await guardedFetch({ guard, configured: url, headers: remote.headers, maxMessageBytes });
+  const base = await guardedFetch({
+    guard,
+    configured: url,
+    headers: remote.headers,
+    maxMessageBytes,
+  });
   const guarded = fetchOf(parts, url, base, (error) => {
     refused = error;
   });
@@ -47,7 +58,10 @@ export async function openRemote(parts: RemoteParts, urlGuard: UrlGuardSettings 
   }
 }
 
-/** The `fetch` of a remote server: adds each call's headers, and renews tokens when there is an `authProvider`. */
+/**
+ * The `fetch` of a remote server: adds each call's headers, and renews tokens when there is an
+ * `authProvider`.
+ */
 function fetchOf(
   { serverName, remote: { authProvider: provider }, secrets }: RemoteParts,
   serverUrl: URL,
@@ -58,13 +72,21 @@ function fetchOf(
   const authorized =
     provider === undefined
       ? guarded
-      : authorizedFetch({ serverName, serverUrl, provider, fetch: guarded, onToken: onValue, onRefused });
+      : authorizedFetch({
+          serverName,
+          serverUrl,
+          provider,
+          fetch: guarded,
+          onToken: onValue,
+          onRefused,
+        });
   return callHeadersFetch({ fetch: authorized, plainFetch: guarded, serverUrl, onValue });
 }
 
 async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Peer> {
   const { serverName, remote, secrets, signal, events } = parts;
-  const openSse = (at: URL): Promise<Peer> => openClient(serverName, sseWire(at, remote, guarded), secrets, signal, events);
+  const openSse = (at: URL): Promise<Peer> =>
+    openClient(serverName, sseWire(at, remote, guarded), secrets, signal, events);
   if (remote.kind === "sse") return openSse(url);
   try {
     return await openClient(serverName, httpWire(url, remote, guarded), secrets, signal, events);
@@ -120,7 +142,8 @@ function sseWire(url: URL, { headers, authProvider }: Remote, guarded: FetchLike
   return {
     transport,
     isEnd: (error) => {
-      if (error instanceof SseError) endReason ??= tooLargeIn(error.message) ?? "its event stream ended";
+      if (error instanceof SseError)
+        endReason ??= tooLargeIn(error.message) ?? "its event stream ended";
       return endReason !== undefined;
     },
     isBroken: () => endReason !== undefined,

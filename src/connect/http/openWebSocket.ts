@@ -31,8 +31,14 @@ export async function openWebSocket(
   return openClient(serverName, wire, secrets, signal, events);
 }
 
-/** Checks the configured URL. A failed DNS look-up is left to the transport, whose error is clearer. */
-async function checkFirst(guard: UrlGuard | undefined, url: URL, signal: AbortSignal): Promise<void> {
+/**
+ * Checks the configured URL. A failed DNS look-up is left to the transport, whose error is clearer.
+ */
+async function checkFirst(
+  guard: UrlGuard | undefined,
+  url: URL,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await guard?.check(url, signal);
   } catch (error) {

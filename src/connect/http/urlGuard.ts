@@ -11,10 +11,12 @@ const MAX_HOST_CHARS = 260;
 const SCHEMES: readonly string[] = ["http:", "https:", "ws:", "wss:"];
 
 /**
- * Decides which URLs one server's connection may open: the configured one, redirects, its SSE endpoint, its OAuth servers.
+ * Decides which URLs one server's connection may open: the configured one, redirects, its SSE
+ * endpoint, its OAuth servers.
  * - Only http(s) and ws(s), without user name and password.
  * - Never a cloud's metadata service.
- * - Local addresses only when this server's own URL or `allowHosts` names them. Checks every address of a host name.
+ * - Local addresses only when this server's own URL or `allowHosts` names them. Checks every
+ *   address of a host name.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#server-side-request-forgery-ssrf
  */
 export class UrlGuard {
@@ -34,9 +36,14 @@ export class UrlGuard {
     this.#isNamed = matchGlobs(settings.allowHosts.filter((host) => isIP(host) === 0));
   }
 
-  /** Checks a URL. @returns The addresses to connect to. @throws {McpPolicyError} `URL_REFUSED`, or the DNS look-up's error. */
+  /**
+   * Checks a URL.
+   * @returns The addresses to connect to.
+   * @throws {McpPolicyError} `URL_REFUSED`, or the DNS look-up's error.
+   */
   async check(url: URL, signal?: AbortSignal | null): Promise<readonly ResolvedAddress[]> {
-    if (!SCHEMES.includes(url.protocol)) throw this.refused(url, `"${url.protocol}" is not http or https`);
+    if (!SCHEMES.includes(url.protocol))
+      throw this.refused(url, `"${url.protocol}" is not http or https`);
     if (url.username !== "" || url.password !== "") {
       throw this.refused(url, 'it holds a user name or a password; give credentials by "headers"');
     }
@@ -47,7 +54,8 @@ export class UrlGuard {
       this.#checkAddress(url, host, literal);
       return [literal];
     }
-    if (isLocalName(host) && !this.#mayBeLocal(host, "127.0.0.1")) throw this.#refusedLocal(url, host, "this machine");
+    if (isLocalName(host) && !this.#mayBeLocal(host, "127.0.0.1"))
+      throw this.#refusedLocal(url, host, "this machine");
     const looking = this.#settings.lookup(host);
     const addresses = await (signal == null ? looking : rejectOnAbort(looking, signal));
     if (addresses.length === 0) throw this.refused(url, "its name has no address");
@@ -65,8 +73,10 @@ export class UrlGuard {
 
   #checkAddress(url: URL, host: string, { address }: ResolvedAddress): void {
     const kind = addressKind(address);
-    if (kind === "metadata") throw this.refused(url, `${address} is a metadata service, which is never followed`);
-    if (kind === "local" && !this.#mayBeLocal(host, address)) throw this.#refusedLocal(url, host, address);
+    if (kind === "metadata")
+      throw this.refused(url, `${address} is a metadata service, which is never followed`);
+    if (kind === "local" && !this.#mayBeLocal(host, address))
+      throw this.#refusedLocal(url, host, address);
   }
 
   #mayBeLocal(host: string, address: string): boolean {

@@ -13,7 +13,10 @@ const CLOSE_WAIT_MS = 200;
 /* Bytes of answers that a server may leave unread. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
-/** Speaks MCP over a WebSocket. The SDK's transport needs a global `WebSocket`, which Node 20 lacks, and sends no headers. */
+/**
+ * Speaks MCP over a WebSocket. The SDK's transport needs a global `WebSocket`, which Node 20 lacks,
+ * and sends no headers.
+ */
 export class WebSocketTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -26,7 +29,12 @@ export class WebSocketTransport implements Transport {
   #socket: WebSocket | undefined;
   #endReason: string | undefined;
 
-  constructor(url: URL, headers: Readonly<Record<string, string>>, maxMessageBytes: number, lookup?: LookupFunction) {
+  constructor(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    maxMessageBytes: number,
+    lookup?: LookupFunction,
+  ) {
     this.#url = url;
     this.#headers = headers;
     this.#maxMessageBytes = maxMessageBytes;
@@ -62,7 +70,8 @@ export class WebSocketTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     const socket = this.#socket;
-    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(new Error("The WebSocket is not open"));
+    if (socket?.readyState !== WebSocket.OPEN)
+      return Promise.reject(new Error("The WebSocket is not open"));
     if (!("method" in message) && socket.bufferedAmount > MAX_UNREAD_BYTES) {
       this.#endReason ??= UNREAD;
       socket.terminate();

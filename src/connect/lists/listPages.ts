@@ -22,7 +22,8 @@ const MAX_LIST_CHARS = 50_000_000;
 const METHOD_NOT_FOUND = -32_601;
 
 /**
- * Lists all pages; empty for an unknown method. Stops at a repeated cursor, after `maxPages`, and above 50 million characters.
+ * Lists all pages; empty for an unknown method. Stops at a repeated cursor, after `maxPages`, and
+ * above 50 million characters.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
  */
 export async function listPages(
@@ -35,17 +36,20 @@ export async function listPages(
   let chars = 0;
   let cursor: string | undefined;
   for (let page = 0; page < maxPages; page += 1) {
-    const result = await request(LISTS[key], cursor === undefined ? {} : { cursor }).catch((error: unknown): RawResult => {
-      if (rpcCodeOf(error) === METHOD_NOT_FOUND) return {};
-      throw error;
-    });
+    const result = await request(LISTS[key], cursor === undefined ? {} : { cursor }).catch(
+      (error: unknown): RawResult => {
+        if (rpcCodeOf(error) === METHOD_NOT_FOUND) return {};
+        throw error;
+      },
+    );
     const { [key]: found, nextCursor } = result;
     if (Array.isArray(found)) for (const element of found as unknown[]) elements.push(element);
     if (nextCursor === undefined || nextCursor === null) return { elements, cutBecause: undefined };
     if (typeof nextCursor !== "string") return { elements, cutBecause: "its cursor is not text" };
     cursor = nextCursor;
     chars += charsOf(found);
-    if (chars > MAX_LIST_CHARS) return { elements, cutBecause: `it is larger than ${MAX_LIST_CHARS / 1e6} MB` };
+    if (chars > MAX_LIST_CHARS)
+      return { elements, cutBecause: `it is larger than ${MAX_LIST_CHARS / 1e6} MB` };
     if (cursors.has(cursor)) return { elements, cutBecause: "it repeats a page" };
     cursors.add(cursor);
   }

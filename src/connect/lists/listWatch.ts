@@ -19,7 +19,9 @@ const SECOND_LOOK_MS = 500;
 const MAX_RETRIES = 5;
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Keeps a list fresh: lists again when it is announced, requested or old, one listing at a time. */
+/**
+ * Keeps a list fresh: lists again when it is announced, requested or old, one listing at a time.
+ */
 export class ListWatch {
   readonly #list: WatchedList;
   #listedAtMs = NEVER;
@@ -60,11 +62,17 @@ export class ListWatch {
     const isQuiet = Date.now() - this.#listedAtMs > QUIET_MS + this.#pauseMs;
     // A listing that costs much is made rarely: it must not take more than a tenth of the time.
     const costMs = Math.min(MAX_COST_PAUSE_MS, this.#costMs * 10);
-    this.#pauseMs = isQuiet ? DEBOUNCE_MS : Math.max(costMs, Math.min(MAX_PAUSE_MS, this.#pauseMs * 2));
+    this.#pauseMs = isQuiet
+      ? DEBOUNCE_MS
+      : Math.max(costMs, Math.min(MAX_PAUSE_MS, this.#pauseMs * 2));
     this.#later(this.#pauseMs, true);
   }
 
-  /** Lists again, or joins a running listing and repeats it. @returns Whether anything changed. @throws when listing fails. */
+  /**
+   * Lists again, or joins a running listing and repeats it.
+   * @returns Whether anything changed.
+   * @throws when listing fails.
+   */
   async refresh(): Promise<boolean> {
     if (this.#refreshing !== undefined) {
       this.#isStale = true;
@@ -95,12 +103,14 @@ export class ListWatch {
       if (!this.#list.canList()) return;
       this.refresh().then(
         (isChanged) => {
-          if (!isChanged && looksAgain && this.#timer === undefined && this.#list.canList()) this.#later(SECOND_LOOK_MS, false);
+          if (!isChanged && looksAgain && this.#timer === undefined && this.#list.canList())
+            this.#later(SECOND_LOOK_MS, false);
         },
         (error: unknown) => {
           this.#list.onFailed(error);
           this.#failures += 1;
-          if (this.#failures <= MAX_RETRIES && this.#timer === undefined) this.#later(backoffMs(this.#failures), false);
+          if (this.#failures <= MAX_RETRIES && this.#timer === undefined)
+            this.#later(backoffMs(this.#failures), false);
         },
       );
     }, ms);

@@ -35,7 +35,9 @@ const ANNOUNCED: Readonly<Record<string, readonly SideKey[]>> = {
 };
 const IDENTITIES = { prompts: "name", resources: "uri", resourceTemplates: "uriTemplate" } as const;
 
-/** Prompts, resources and resource templates of one server: listed on demand, cached, kept fresh. */
+/**
+ * Prompts, resources and resource templates of one server: listed on demand, cached, kept fresh.
+ */
 export class SideLists {
   readonly #source: ListSource;
   readonly #kept = new Map<SideKey, Kept>();
@@ -47,7 +49,8 @@ export class SideLists {
   /** The list as it is now. @throws when it has to be listed and that fails. */
   async get(key: SideKey): Promise<RawList> {
     const kept = this.#of(key);
-    const isAnnounced = this.#source.current?.announces(key === "prompts" ? "prompts" : "resources") === true;
+    const isAnnounced =
+      this.#source.current?.announces(key === "prompts" ? "prompts" : "resources") === true;
     const ttlMs = isAnnounced ? Number.POSITIVE_INFINITY : this.#source.listTtlMs;
     if (kept.watch.isOutdated || kept.watch.isOlderThan(ttlMs)) await kept.watch.refresh();
     return kept.list!;
@@ -96,17 +99,28 @@ export class SideLists {
   }
 }
 
-function diffLists(before: readonly unknown[], after: readonly unknown[], identity: string): ListDiff | undefined {
+function diffLists(
+  before: readonly unknown[],
+  after: readonly unknown[],
+  identity: string,
+): ListDiff | undefined {
   const old = byIdentity(before, identity);
   const now = byIdentity(after, identity);
   const diff: ListDiff = {
     added: [...now.keys()].filter((name) => !old.has(name)),
     removed: [...old.keys()].filter((name) => !now.has(name)),
-    changed: [...now].filter(([name, value]) => old.has(name) && !isDeepStrictEqual(old.get(name), value)).map(([name]) => name),
+    changed: [...now]
+      .filter(([name, value]) => old.has(name) && !isDeepStrictEqual(old.get(name), value))
+      .map(([name]) => name),
   };
   return diff.added.length + diff.removed.length + diff.changed.length === 0 ? undefined : diff;
 }
 
 function byIdentity(elements: readonly unknown[], identity: string): Map<string, unknown> {
-  return new Map(elements.map((element) => [String((element as Record<string, unknown> | null)?.[identity]), element]));
+  return new Map(
+    elements.map((element) => [
+      String((element as Record<string, unknown> | null)?.[identity]),
+      element,
+    ]),
+  );
 }

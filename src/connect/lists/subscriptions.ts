@@ -19,7 +19,10 @@ const MAX_WATCHED = 200;
 const LIST_CHANGED = "notifications/resources/list_changed";
 const UPDATED = "notifications/resources/updated";
 
-/** Tells which resources of one server changed since they were read. A mark is valid in one process and one connection only. */
+/**
+ * Tells which resources of one server changed since they were read. A mark is valid in one process
+ * and one connection only.
+ */
 export class Subscriptions {
   readonly #source: SubscriptionSource;
   /** Subscribed by the program, until it unsubscribes. */
@@ -39,7 +42,8 @@ export class Subscriptions {
     this.#watched = new LRUCache({
       max: MAX_WATCHED,
       dispose: (_version, uri, reason) => {
-        if (reason === "evict" && !this.#wanted.has(uri)) this.#quietly("resources/unsubscribe", uri);
+        if (reason === "evict" && !this.#wanted.has(uri))
+          this.#quietly("resources/unsubscribe", uri);
       },
     });
   }
@@ -56,7 +60,10 @@ export class Subscriptions {
     await this.#request("resources/unsubscribe", uri);
   }
 
-  /** Watches a resource before it is read, if the server offers subscriptions. Waits at most a second; never rejects. */
+  /**
+   * Watches a resource before it is read, if the server offers subscriptions. Waits at most a
+   * second; never rejects.
+   */
   async watch(uri: string): Promise<void> {
     if (this.#isRefused || !this.#isOffered || this.#watched.get(uri) !== undefined) return;
     let pending = this.#pending.get(uri);
@@ -140,5 +147,9 @@ export class Subscriptions {
 
 function isPartOf(uri: string, whole: string): boolean {
   if (!uri.startsWith(whole)) return false;
-  return uri.length === whole.length || whole.endsWith("/") || ["/", "?", "#"].includes(uri[whole.length]!);
+  return (
+    uri.length === whole.length ||
+    whole.endsWith("/") ||
+    ["/", "?", "#"].includes(uri[whole.length]!)
+  );
 }

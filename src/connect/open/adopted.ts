@@ -19,8 +19,15 @@ export function openAdopted(client: Client, serverName: string): OpenPeer {
   };
 }
 
-/** A peer on a client whose owner opens and closes it. Replaces no handler of the owner. @param secrets - Texts to mask. */
-export function adoptedPeer(client: Client, { onNotification }: PeerEvents, secrets: readonly string[] = []): Peer {
+/**
+ * A peer on a client whose owner opens and closes it. Replaces no handler of the owner.
+ * @param secrets - Texts to mask.
+ */
+export function adoptedPeer(
+  client: Client,
+  { onNotification }: PeerEvents,
+  secrets: readonly string[] = [],
+): Peer {
   const isOurs = client.fallbackNotificationHandler === undefined;
   if (isOurs) {
     client.fallbackNotificationHandler = async ({ method, params }) => {
@@ -38,9 +45,11 @@ export function adoptedPeer(client: Client, { onNotification }: PeerEvents, secr
     stderrTail: () => "",
     // The owner's handler may receive the notifications in our place.
     announces: () => false,
-    hasSession: () => (client.transport as { readonly sessionId?: string } | undefined)?.sessionId !== undefined,
+    hasSession: () =>
+      (client.transport as { readonly sessionId?: string } | undefined)?.sessionId !== undefined,
     close: async () => {
-      if (isOurs && client.fallbackNotificationHandler === handler) delete client.fallbackNotificationHandler;
+      if (isOurs && client.fallbackNotificationHandler === handler)
+        delete client.fallbackNotificationHandler;
     },
   };
 }

@@ -10,7 +10,8 @@ import { openAdopted } from "./adopted.js";
 import { openClient } from "./openClient.js";
 
 /**
- * Opens a managed server: fills in variables, makes the transport, does the handshake. A failure leaves no process or socket.
+ * Opens a managed server: fills in variables, makes the transport, does the handshake. A failure
+ * leaves no process or socket.
  * @param consents - Approved programs; without it programs start unasked.
  * @throws {McpConfigError} for a missing variable or a wrong URL.
  * @throws {McpPolicyError} for a refused URL, or a program that was not approved.
@@ -28,13 +29,26 @@ export function openManaged(
   if (transport.kind === "custom") {
     return async (signal, events) => {
       const made = await rejectOnAbort(Promise.resolve().then(transport.createTransport), signal);
-      return openClient(serverName, { transport: withQuietClose(made) }, NO_SECRETS, signal, events);
+      return openClient(
+        serverName,
+        { transport: withQuietClose(made) },
+        NO_SECRETS,
+        signal,
+        events,
+      );
     };
   }
   return async (signal, events) => {
     const { authProvider, ...plain } = { authProvider: undefined, ...transport };
-    const { value, secrets: filled, resolved } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
-    const expanded = { ...value, ...(authProvider === undefined ? {} : { authProvider }) } as typeof transport;
+    const {
+      value,
+      secrets: filled,
+      resolved,
+    } = await rejectOnAbort(expandVariables(plain, secretResolver, serverName), signal);
+    const expanded = {
+      ...value,
+      ...(authProvider === undefined ? {} : { authProvider }),
+    } as typeof transport;
     const secrets = secretsOf(expanded, filled, resolved);
     // Transports are loaded when they are needed: importing the package stays cheap.
     if (expanded.kind === "stdio") {
@@ -45,14 +59,28 @@ export function openManaged(
     }
     if (expanded.kind === "websocket") {
       const { openWebSocket } = await import("../http/openWebSocket.js");
-      return openWebSocket(serverName, expanded, urlGuard, maxMessageBytes, secrets, signal, events);
+      return openWebSocket(
+        serverName,
+        expanded,
+        urlGuard,
+        maxMessageBytes,
+        secrets,
+        signal,
+        events,
+      );
     }
     const { openRemote } = await import("../http/openRemote.js");
-    return openRemote({ serverName, remote: expanded, secrets, signal, events, maxMessageBytes }, urlGuard);
+    return openRemote(
+      { serverName, remote: expanded, secrets, signal, events, maxMessageBytes },
+      urlGuard,
+    );
   };
 }
 
-/** Asks a person about a program, outside of the connect timeout. @returns `undefined` when nobody has to be asked. */
+/**
+ * Asks a person about a program, outside of the connect timeout.
+ * @returns `undefined` when nobody has to be asked.
+ */
 export function consentOf(
   { serverName, transport }: ServerSettings,
   { secretResolver }: HubSettings,
@@ -65,7 +93,10 @@ export function consentOf(
   };
 }
 
-/** The same transport with a `close()` that never rejects: the SDK ignores its rejection after a failed handshake. */
+/**
+ * The same transport with a `close()` that never rejects: the SDK ignores its rejection after a
+ * failed handshake.
+ */
 function withQuietClose(transport: Transport): Transport {
   const close = async (): Promise<void> => {
     await Promise.resolve()

@@ -46,7 +46,10 @@ export interface Wire {
   readonly endSession?: () => Promise<void>;
 }
 
-/** Opens an SDK client over a transport. @throws {McpMiddlewareError} with the reason; nothing is left behind. */
+/**
+ * Opens an SDK client over a transport.
+ * @throws {McpMiddlewareError} with the reason; nothing is left behind.
+ */
 export async function openClient(
   serverName: string,
   wire: Wire,
@@ -64,12 +67,14 @@ export async function openClient(
   client.onerror = (error) => {
     if (!isOpen) return;
     if (wire.isEnd?.(error) === true) events.onEnd();
-    else if (wire.closesAtEnd !== true && !STRAY_ANSWER.test(error.message)) events.onTrouble(error);
+    else if (wire.closesAtEnd !== true && !STRAY_ANSWER.test(error.message))
+      events.onTrouble(error);
   };
   // The SDK's client does not pass these on; this handler runs before its own.
   transport.onmessage = (message) => {
     if ("method" in message) {
-      if (message.method === "notifications/cancelled") events.onNotification(message.method, message.params ?? {});
+      if (message.method === "notifications/cancelled")
+        events.onNotification(message.method, message.params ?? {});
     } else if (message.id !== undefined) wire.onAnswer?.(message.id);
   };
   client.fallbackNotificationHandler = async ({ method, params }) => {
@@ -95,9 +100,12 @@ function makePeer(client: Client, wire: Wire, { all, credentials }: Secrets): Pe
   const maskContent = <Value>(value: Value): Value => maskValue(value, maskCredentials) as Value;
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
-    if (wire.endSession !== undefined) await settleWithin(Promise.allSettled([wire.endSession()]), TERMINATE_SESSION_MS);
+    if (wire.endSession !== undefined)
+      await settleWithin(Promise.allSettled([wire.endSession()]), TERMINATE_SESSION_MS);
     // The SDK's client drops its transport after a failed handshake, so both are closed.
-    const closings = [() => client.close(), () => wire.transport.close()].map((end) => Promise.resolve().then(end));
+    const closings = [() => client.close(), () => wire.transport.close()].map((end) =>
+      Promise.resolve().then(end),
+    );
     // A custom transport may hang in `close()`.
     await settleWithin(Promise.allSettled(closings), CLOSE_MS);
   };
@@ -119,7 +127,9 @@ function makePeer(client: Client, wire: Wire, { all, credentials }: Secrets): Pe
     announces: (what) => {
       const capabilities = client.getServerCapabilities();
       if (wire.isDeaf?.() === true || capabilities === undefined) return false;
-      return what === "subscriptions" ? capabilities.resources?.subscribe === true : capabilities[what]?.listChanged === true;
+      return what === "subscriptions"
+        ? capabilities.resources?.subscribe === true
+        : capabilities[what]?.listChanged === true;
     },
     stderrTail: () => lastLines(mask(wire.stderrTail?.() ?? "").slice(-MAX_STDERR_CHARS)),
     hasSession: () => wire.hasSession?.() === true,

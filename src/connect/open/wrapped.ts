@@ -25,10 +25,18 @@ export interface WrappableClient {
 export function isWrappableClient(value: unknown): value is WrappableClient {
   if (typeof value !== "object" || value === null) return false;
   const { config, getClient } = value as Partial<WrappableClient>;
-  return typeof getClient === "function" && typeof config === "object" && config !== null && "mcpServers" in config;
+  return (
+    typeof getClient === "function" &&
+    typeof config === "object" &&
+    config !== null &&
+    "mcpServers" in config
+  );
 }
 
-/** The error with which the URL guard would refuse a wrapped server; `undefined` if it would not, or if there is no URL. */
+/**
+ * The error with which the URL guard would refuse a wrapped server; `undefined` if it would not, or
+ * if there is no URL.
+ */
 export async function unguardedUrl(
   { config }: WrappableClient,
   serverName: string,
@@ -48,7 +56,9 @@ export async function unguardedUrl(
 function secretsOf(entry: unknown): string[] {
   if (!isRecord(entry)) return [];
   const { url, headers, env } = entry;
-  const args = Array.isArray(entry["args"]) ? (entry["args"] as unknown[]).filter((arg) => typeof arg === "string") : [];
+  const args = Array.isArray(entry["args"])
+    ? (entry["args"] as unknown[]).filter((arg) => typeof arg === "string")
+    : [];
   const program = {
     kind: "stdio" as const,
     command: "",
@@ -58,11 +68,18 @@ function secretsOf(entry: unknown): string[] {
     cwd: undefined,
     copyStderr: false,
   };
-  const web = { kind: "websocket" as const, url: typeof url === "string" ? url : "", headers: textsOf(headers) };
+  const web = {
+    kind: "websocket" as const,
+    url: typeof url === "string" ? url : "",
+    headers: textsOf(headers),
+  };
   return [...literalSecrets(program), ...literalSecrets(web)];
 }
 
-/** Opens a peer on a wrapped client. @param lock - Runs one task at a time: concurrent `getClient` calls start duplicates. */
+/**
+ * Opens a peer on a wrapped client.
+ * @param lock - Runs one task at a time: concurrent `getClient` calls start duplicates.
+ */
 export function openWrapped(
   owner: WrappableClient,
   serverName: string,

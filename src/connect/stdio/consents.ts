@@ -52,9 +52,10 @@ const NOBODY = "a person has to approve it before it is started";
 /**
  * Programs that a person has approved to be started in a workspace folder.
  *
- * An approval is for a digest of the program that is found, its arguments, its folder, and the names and values of its
- * environment; any change is asked again. Values go into the digest with a secret key of the store, so that they cannot be
- * guessed from it. The store is read at each start: an approval by another process counts, and so does its withdrawal.
+ * An approval is for a digest of the program that is found, its arguments, its folder, and the
+ * names and values of its environment; any change is asked again. Values go into the digest with a
+ * secret key of the store, so that they cannot be guessed from it. The store is read at each start:
+ * an approval by another process counts, and so does its withdrawal.
  *
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices#local-mcp-server-compromise
  */
@@ -90,7 +91,10 @@ export class McpConsents {
     return [...this.#pending.values()];
   }
 
-  /** The approvals of this workspace folder, those of servers that are not configured any more included. */
+  /**
+   * The approvals of this workspace folder, those of servers that are not configured any more
+   * included.
+   */
   async list(): Promise<ConsentRecord[]> {
     const names = namesIn(await this.#guarded(() => this.#get(this.#storeKey()), undefined));
     const kept = await Promise.all(names.map((serverName) => this.#recordOf(serverName)));
@@ -100,9 +104,13 @@ export class McpConsents {
   /**
    * Approves a waiting program, and starts it.
    *
-   * @param options - `digest`: approves only this; without it, the program that waits now. `by`: who approves, for the record.
+   * @param options - `digest`: approves only this; without it, the program that waits now. `by`:
+   * who approves, for the record.
    */
-  async approve(serverName: string, options: { readonly digest?: string; readonly by?: string | undefined } = {}): Promise<void> {
+  async approve(
+    serverName: string,
+    options: { readonly digest?: string; readonly by?: string | undefined } = {},
+  ): Promise<void> {
     const waiting = this.#pending.get(serverName);
     const digest = options.digest ?? waiting?.digest;
     if (digest === undefined) return;
@@ -115,14 +123,20 @@ export class McpConsents {
     if (record?.digest !== digest) {
       const by = options.by === undefined ? {} : { approvedBy: options.by };
       const command = isWaiting ? waiting.command : "";
-      await this.#keep({ serverName, digest, command, approvedAt: new Date().toISOString(), ...by });
+      await this.#keep({
+        serverName,
+        digest,
+        command,
+        approvedAt: new Date().toISOString(),
+        ...by,
+      });
     }
     this.#events.onApproved(serverName);
   }
 
   /**
-   * Refuses a waiting program, until this process ends, `hub.reconnect(serverName)` is called, or the program changes. An
-   * earlier approval is withdrawn.
+   * Refuses a waiting program, until this process ends, `hub.reconnect(serverName)` is called, or
+   * the program changes. An earlier approval is withdrawn.
    */
   async refuse(
     serverName: string,
@@ -134,7 +148,8 @@ export class McpConsents {
     // An answer to an old question says nothing about the program of today.
     const current = [waiting, this.#last.get(serverName)?.digest, record?.digest];
     if (digest === undefined || !current.includes(digest)) return;
-    const words = options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
+    const words =
+      options.reason === undefined || options.reason === "" ? "" : `: ${options.reason}`;
     const reason = `a person refused to have it started${words}`;
     this.#refused.set(serverName, { digest, reason });
     if (waiting === digest) this.#pending.delete(serverName);
@@ -165,7 +180,8 @@ export class McpConsents {
   /**
    * @internal Passes an approved program; asks `onConsent` about another one.
    *
-   * @throws {McpPolicyError} `CONSENT_REQUIRED` when nobody has been asked yet, `CONSENT_REFUSED` when a person refused.
+   * @throws {McpPolicyError} `CONSENT_REQUIRED` when nobody has been asked yet, `CONSENT_REFUSED`
+   * when a person refused.
    */
   async ask(program: Program, signal: AbortSignal): Promise<void> {
     const request = await this.#check(program);
@@ -176,16 +192,24 @@ export class McpConsents {
     const asking = Promise.resolve().then(() => onConsent(request));
     const answer: unknown = await rejectOnAbort(asking, signal).catch((error: unknown) => {
       if (signal.aborted) throw error;
-      throw refusal("CONSENT_REQUIRED", serverName, `asking for consent failed: ${messageOf(error)}`);
+      throw refusal(
+        "CONSENT_REQUIRED",
+        serverName,
+        `asking for consent failed: ${messageOf(error)}`,
+      );
     });
     if (answer === true) return this.approve(serverName, { digest });
     await this.refuse(serverName, { digest });
     throw refusal("CONSENT_REFUSED", serverName, this.#refused.get(serverName)!.reason);
   }
 
-  /** @internal Passes when just this program was approved. @throws {McpPolicyError} as {@link ask}. */
+  /**
+   * @internal Passes when just this program was approved.
+   * @throws {McpPolicyError} as {@link ask}.
+   */
   async verify(program: Program): Promise<void> {
-    if ((await this.#check(program)) !== undefined) throw refusal("CONSENT_REQUIRED", program.serverName, NOBODY);
+    if ((await this.#check(program)) !== undefined)
+      throw refusal("CONSENT_REQUIRED", program.serverName, NOBODY);
   }
 
   /** The request for a program that was not approved; `undefined` for one that was. */
@@ -199,8 +223,10 @@ export class McpConsents {
       return undefined;
     }
     const refused = this.#refused.get(serverName);
-    if (refused?.digest === request.digest) throw refusal("CONSENT_REFUSED", serverName, refused.reason);
-    const reason = record === undefined ? "it was never approved here" : "it is not what was approved here";
+    if (refused?.digest === request.digest)
+      throw refusal("CONSENT_REFUSED", serverName, refused.reason);
+    const reason =
+      record === undefined ? "it was never approved here" : "it is not what was approved here";
     const waiting = { ...request, reason };
     this.#pending.set(serverName, waiting);
     return waiting;
@@ -213,7 +239,17 @@ export class McpConsents {
     // Loaded when a program is looked at: it brings a part of the SDK.
     const { childEnvironment, inheritedEnvironment } = await import("./environment.js");
     const program = await programOf(command, folder, childEnvironment(parameters));
-    const whole = [workspace, serverName, command, program, args, folder, env, inheritEnv, inheritedEnvironment(parameters)];
+    const whole = [
+      workspace,
+      serverName,
+      command,
+      program,
+      args,
+      folder,
+      env,
+      inheritEnv,
+      inheritedEnvironment(parameters),
+    ];
     const digest = createHmac("sha256", (await this.#keyOf()) ?? this.#ownKey)
       .update(stringify(whole))
       .digest("hex");
@@ -225,7 +261,10 @@ export class McpConsents {
       program: shown(program),
       args: args.map((arg) => shown(withoutSecret(arg))),
       cwd: shown(folder),
-      env: [...Object.entries(env).map(([name, value]) => shown(withoutSecret(`${name}=${value}`))), ...inheritEnv.map(shown)],
+      env: [
+        ...Object.entries(env).map(([name, value]) => shown(withoutSecret(`${name}=${value}`))),
+        ...inheritEnv.map(shown),
+      ],
       workspace,
       reason: "",
       digest,
@@ -234,8 +273,10 @@ export class McpConsents {
 
   /** The key of the store, made with first use; `undefined` while the store cannot be read. */
   #keyOf(): Promise<string | undefined> {
-    const isKey = (value: unknown): value is string => typeof value === "string" && value.length >= 32;
-    const update = () => this.#store.update(KEY, (present) => (isKey(present) ? present : this.#ownKey));
+    const isKey = (value: unknown): value is string =>
+      typeof value === "string" && value.length >= 32;
+    const update = () =>
+      this.#store.update(KEY, (present) => (isKey(present) ? present : this.#ownKey));
     return this.#guarded(async () => {
       const present = await this.#get(KEY);
       return isKey(present) ? present : update();
@@ -265,7 +306,11 @@ export class McpConsents {
 
   async #forget(serverName: string): Promise<void> {
     this.#unkept.delete(serverName);
-    await this.#guarded(() => this.#store.update(this.#storeKey(serverName), () => null), undefined, WRITE_WAIT_MS);
+    await this.#guarded(
+      () => this.#store.update(this.#storeKey(serverName), () => null),
+      undefined,
+      WRITE_WAIT_MS,
+    );
   }
 
   async #get(key: string): Promise<unknown> {
@@ -274,11 +319,17 @@ export class McpConsents {
 
   #storeKey(serverName?: string): string {
     const { workspace } = this.#settings;
-    return serverName === undefined ? `mcp-consents:${workspace}` : `mcp-consent:${workspace}\n${serverName}`;
+    return serverName === undefined
+      ? `mcp-consents:${workspace}`
+      : `mcp-consent:${workspace}\n${serverName}`;
   }
 
   /** A store that fails, or does not answer, approves nothing. */
-  async #guarded<Value>(use: () => Promise<Value>, otherwise: Value, waitMs = READ_WAIT_MS): Promise<Value> {
+  async #guarded<Value>(
+    use: () => Promise<Value>,
+    otherwise: Value,
+    waitMs = READ_WAIT_MS,
+  ): Promise<Value> {
     try {
       return await rejectAfter(use(), waitMs, "consent.store");
     } catch (error) {
@@ -288,16 +339,23 @@ export class McpConsents {
   }
 }
 
-/** The file that a command starts, as far as it is found: as the child finds it, from its folder. */
-async function programOf(command: string, folder: string, { PATH, Path }: Readonly<Record<string, string>>): Promise<string> {
+/**
+ * The file that a command starts, as far as it is found: as the child finds it, from its folder.
+ */
+async function programOf(
+  command: string,
+  folder: string,
+  { PATH, Path }: Readonly<Record<string, string>>,
+): Promise<string> {
   if (/[\\/]/.test(command)) return resolve(folder, command);
   const path = (PATH ?? Path ?? "").split(delimiter).map((entry) => resolve(folder, entry));
   return (await which(command, { nothrow: true, path: path.join(delimiter) })) ?? command;
 }
 
 /**
- * An argument or a variable without a value that its name calls secret, where that is one plain word. Anything else is shown:
- * the writer of a configuration must not choose what a person does not see.
+ * An argument or a variable without a value that its name calls secret, where that is one plain
+ * word. Anything else is shown: the writer of a configuration must not choose what a person does
+ * not see.
  */
 function withoutSecret(text: string): string {
   const [, head, name, value] = /^(-{0,2}([\w.-]+)=)([\w.+=-]{8,200})$/.exec(text) ?? [];
@@ -306,19 +364,33 @@ function withoutSecret(text: string): string {
 
 /** Reads a stored record, which may be of another version or by another hand. */
 function readRecord(stored: unknown): ConsentRecord | undefined {
-  if (!isRecord(stored) || typeof stored["serverName"] !== "string" || typeof stored["digest"] !== "string") return undefined;
+  if (
+    !isRecord(stored) ||
+    typeof stored["serverName"] !== "string" ||
+    typeof stored["digest"] !== "string"
+  )
+    return undefined;
   return stored as unknown as ConsentRecord;
 }
 
 function namesIn(stored: unknown): string[] {
   const names: unknown = isRecord(stored) ? stored["names"] : undefined;
-  return Array.isArray(names) ? (names as unknown[]).filter((name) => typeof name === "string") : [];
+  return Array.isArray(names)
+    ? (names as unknown[]).filter((name) => typeof name === "string")
+    : [];
 }
 
-function refusal(code: "CONSENT_REQUIRED" | "CONSENT_REFUSED", serverName: string, reason: string): McpPolicyError {
+function refusal(
+  code: "CONSENT_REQUIRED" | "CONSENT_REFUSED",
+  serverName: string,
+  reason: string,
+): McpPolicyError {
   const fix =
     code === "CONSENT_REQUIRED"
       ? ` See hub.consents.pending(); hub.consents.approve("${serverName}") starts it.`
       : ` hub.reconnect("${serverName}") asks again.`;
-  return new McpPolicyError(code, `Server "${serverName}" was not started: ${reason}.${fix}`, { serverName, reason });
+  return new McpPolicyError(code, `Server "${serverName}" was not started: ${reason}.${fix}`, {
+    serverName,
+    reason,
+  });
 }

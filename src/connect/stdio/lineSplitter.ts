@@ -3,7 +3,10 @@ import { MessageBudget } from "../messageBudget.js";
 const NEWLINE = 0x0a;
 const FIRST_BYTES = 64 * 1024;
 
-/** Splits a stream of bytes into lines, in linear time however small its pieces are, with a limit for each line. */
+/**
+ * Splits a stream of bytes into lines, in linear time however small its pieces are, with a limit
+ * for each line.
+ */
 export class LineSplitter {
   readonly #budget: MessageBudget;
   #held = Buffer.alloc(0);

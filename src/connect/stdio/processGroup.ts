@@ -36,8 +36,14 @@ export function forgetGroup(groupId: number): void {
   removeExitHook = undefined;
 }
 
-/** Ends a child's process group by SIGINT, SIGTERM, then SIGKILL. Returns when none of its processes runs. */
-export async function endGroup(child: ChildProcess, ladder: KillLadder = DEFAULT_KILL_LADDER): Promise<void> {
+/**
+ * Ends a child's process group by SIGINT, SIGTERM, then SIGKILL. Returns when none of its processes
+ * runs.
+ */
+export async function endGroup(
+  child: ChildProcess,
+  ladder: KillLadder = DEFAULT_KILL_LADDER,
+): Promise<void> {
   const { pid } = child;
   if (pid === undefined) return;
   if (process.platform === "win32") {
@@ -117,9 +123,12 @@ async function endTree(child: ChildProcess, pid: number): Promise<void> {
     if (child.exitCode !== null) return;
     await new Promise<void>((resolve) => {
       child.once("close", () => resolve());
-      spawn("taskkill", ["/pid", String(pid), "/T", "/F"], { windowsHide: true }).once("error", () => {
-        child.kill("SIGKILL");
-      });
+      spawn("taskkill", ["/pid", String(pid), "/T", "/F"], { windowsHide: true }).once(
+        "error",
+        () => {
+          child.kill("SIGKILL");
+        },
+      );
     });
   } finally {
     forgetGroup(pid);

@@ -25,8 +25,9 @@ const DRAIN_MS = 200;
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
 /**
- * Speaks MCP with a child process over stdin and stdout. Unlike the SDK's transport: `close()` ends the child's whole process
- * group, the last stderr output is kept, and neither child nor pipes keep this process alive.
+ * Speaks MCP with a child process over stdin and stdout. Unlike the SDK's transport: `close()` ends
+ * the child's whole process group, the last stderr output is kept, and neither child nor pipes keep
+ * this process alive.
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
  */
 export class StdioTransport implements Transport {
@@ -129,7 +130,9 @@ export class StdioTransport implements Transport {
     const stdin = this.#child?.stdin;
     if (stdin === undefined || stdin === null || !stdin.writable) {
       return Promise.reject(
-        new Error(`The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`),
+        new Error(
+          `The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`,
+        ),
       );
     }
     // The stream's "error" event reports a failed write; only a full pipe is waited for.

@@ -27,20 +27,29 @@ export interface McpGraphOptions extends McpNodesOptions {
 export const McpGraphSchema = new StateSchema({ messages: MessagesValue, ...mcpStateFields });
 
 const { mcpActivation, disabledMcpServers } = mcpStateFields;
-/** Input and output: keeps our private keys from the caller, and from a parent graph that has its own. */
-const PublicSchema = new StateSchema({ messages: MessagesValue, mcpActivation, disabledMcpServers });
+/**
+ * Input and output: keeps our private keys from the caller, and from a parent graph that has its
+ * own.
+ */
+const PublicSchema = new StateSchema({
+  messages: MessagesValue,
+  mcpActivation,
+  disabledMcpServers,
+});
 
 /**
- * Makes a compiled agent graph with MCP tools; use `createMcpNodes` to build your own graph from its parts.
+ * Makes a compiled agent graph with MCP tools; use `createMcpNodes` to build your own graph from
+ * its parts.
  * @throws {McpConfigError} for unknown or wrong options.
- * @example
- * const graph = createMcpGraph(hub, { model, checkpointer });
- * await graph.invoke({ messages: "Which files are here?" }, { configurable: { thread_id: "1" } });
+ * @example const graph = createMcpGraph(hub, { model, checkpointer }); await graph.invoke({
+ * messages: "Which files are here?" }, { configurable: { thread_id: "1" } });
  */
 export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: McpGraphOptions) {
   const { checkpointer, store, ...rest } = options;
   if ((options as Partial<McpGraphOptions>).model === undefined) {
-    throw new McpConfigError('createMcpGraph needs the option "model": a chat model, as initChatModel("openai:…") makes one.');
+    throw new McpConfigError(
+      'createMcpGraph needs the option "model": a chat model, as initChatModel("openai:…") makes one.',
+    );
   }
   const nodes = makeNodes(hubOrClient, rest, "createMcpGraph");
   return new StateGraph({ state: McpGraphSchema, input: PublicSchema, output: PublicSchema })
@@ -53,5 +62,8 @@ export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: M
     .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
     .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
     .addEdge("tools", "callModel")
-    .compile({ ...(checkpointer === undefined ? {} : { checkpointer }), ...(store === undefined ? {} : { store }) });
+    .compile({
+      ...(checkpointer === undefined ? {} : { checkpointer }),
+      ...(store === undefined ? {} : { store }),
+    });
 }

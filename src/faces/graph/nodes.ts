@@ -35,58 +35,87 @@ export interface McpNodesOptions extends McpAgentOptions {
 /** Nodes and conditional edges of a graph with MCP tools, named as in {@link createMcpGraph}. */
 export interface McpNodes {
   /** First node of a run: connects servers, and takes typed mentions and commands. */
-  readonly input: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
-  readonly callModel: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
-  /** Prepares a model call for your own node; write `update` and the result of `complete(answer)` to the state. */
-  readonly prepareModelCall: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<ModelRequest>;
+  readonly input: (
+    state: McpGraphState,
+    config: LangGraphRunnableConfig,
+  ) => Promise<McpGraphUpdate>;
+  readonly callModel: (
+    state: McpGraphState,
+    config: LangGraphRunnableConfig,
+  ) => Promise<McpGraphUpdate>;
+  /**
+   * Prepares a model call for your own node; write `update` and the result of `complete(answer)` to
+   * the state.
+   */
+  readonly prepareModelCall: (
+    state: McpGraphState,
+    config: LangGraphRunnableConfig,
+  ) => Promise<ModelRequest>;
   /** Asks a person about calls and typed input, in one interrupt. Runs after every model call. */
-  readonly policy: (state: McpGraphState, config: LangGraphRunnableConfig) => Promise<McpGraphUpdate>;
+  readonly policy: (
+    state: McpGraphState,
+    config: LangGraphRunnableConfig,
+  ) => Promise<McpGraphUpdate>;
   /** Runs one call that {@link McpNodes.afterPolicy} sent, or all calls of the last answer. */
   readonly tools: (
     state: McpGraphState & { readonly mcpToolCall?: ToolCall },
     config: LangGraphRunnableConfig,
   ) => Promise<McpGraphUpdate | (McpGraphUpdate | Command)[]>;
-  /** After `input`: to the policy if a person has to be asked, to the end if they were answered, else to the model. */
+  /**
+   * After `input`: to the policy if a person has to be asked, to the end if they were answered,
+   * else to the model.
+   */
   readonly afterInput: (state: McpGraphState) => "callModel" | "policy" | typeof END;
   /** After the model: to the policy if it called tools, else to the end. */
   readonly afterModel: (state: McpGraphState) => "policy" | typeof END;
-  /** After the policy: sends each call to `tools` alone, or goes to the model or the end after typed input. */
+  /**
+   * After the policy: sends each call to `tools` alone, or goes to the model or the end after typed
+   * input.
+   */
   readonly afterPolicy: (state: McpGraphState) => Send[] | "callModel" | typeof END;
 }
 
 /**
  * Makes the nodes of your own LangGraph graph with MCP tools.
  *
- * They behave like `mcpMiddleware` and use the same state: add `mcpStateFields` to your `StateSchema`, or `mcpAnnotation.spec`
- * to your `Annotation.Root`. Keep keys that begin with `_` out of the graph's input.
+ * They behave like `mcpMiddleware` and use the same state: add `mcpStateFields` to your
+ * `StateSchema`, or `mcpAnnotation.spec` to your `Annotation.Root`. Keep keys that begin with `_`
+ * out of the graph's input.
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
- * @example
- * const nodes = createMcpNodes(hub, { model });
- * const graph = new StateGraph(State)
- *   .addNode("input", nodes.input)
- *   .addNode("callModel", nodes.callModel)
- *   .addNode("policy", nodes.policy)
- *   .addNode("tools", nodes.tools)
- *   .addEdge(START, "input")
- *   .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
- *   .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
- *   .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
- *   .addEdge("tools", "callModel")
- *   .compile({ checkpointer });
+ * @example const nodes = createMcpNodes(hub, { model }); const graph = new StateGraph(State)
+ * .addNode("input", nodes.input) .addNode("callModel", nodes.callModel) .addNode("policy",
+ * nodes.policy) .addNode("tools", nodes.tools) .addEdge(START, "input")
+ * .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
+ * .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
+ * .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END]) .addEdge("tools",
+ * "callModel") .compile({ checkpointer });
  */
-export function createMcpNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions = {}): McpNodes {
+export function createMcpNodes(
+  hubOrClient: McpHub | WrappableClient,
+  options: McpNodesOptions = {},
+): McpNodes {
   return makeNodes(hubOrClient, options, "createMcpNodes");
 }
 
 /** Makes the nodes. @param subject - Function name for errors. */
-export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNodesOptions, subject: string): McpNodes {
+export function makeNodes(
+  hubOrClient: McpHub | WrappableClient,
+  options: McpNodesOptions,
+  subject: string,
+): McpNodes {
   const { model, ownTools = [], systemPrompt, ...agentOptions } = options;
-  const agent = new McpAgent(hubOf(hubOrClient, subject), parseAgentOptions(agentOptions, `${subject} options`));
+  const agent = new McpAgent(
+    hubOf(hubOrClient, subject),
+    parseAgentOptions(agentOptions, `${subject} options`),
+  );
   const ownToolset = new OwnTools(agent, ownTools);
 
   const prepareModelCall: McpNodes["prepareModelCall"] = (state, config) =>
-    prepareModelRequest(agent, agent.runOf(state, config), state.messages, ownToolset, { systemPrompt, model });
+    prepareModelRequest(agent, agent.runOf(state, config), state.messages, ownToolset, {
+      systemPrompt,
+      model,
+    });
 
   const runCall = async (call: ToolCall, state: McpGraphState, config: LangGraphRunnableConfig) => {
     const { result, update } = await ownToolset.run(agent.runOf(state, config), call);
@@ -116,7 +145,8 @@ export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNod
     },
     tools: async (state, config) => {
       const { mcpToolCall } = state;
-      if (mcpToolCall === undefined) return Promise.all(openCalls(state.messages).map((call) => runCall(call, state, config)));
+      if (mcpToolCall === undefined)
+        return Promise.all(openCalls(state.messages).map((call) => runCall(call, state, config)));
       const result = await runCall(mcpToolCall, state, config);
       return result instanceof Command ? [result] : result;
     },
@@ -129,12 +159,17 @@ export function makeNodes(hubOrClient: McpHub | WrappableClient, options: McpNod
       const calls = openCalls(state.messages);
       if (calls.length === 0) return isAnswered(state) ? END : "callModel";
       // Tools need no resources of the conversation.
-      return calls.map((mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }));
+      return calls.map(
+        (mcpToolCall) => new Send("tools", { ...state, _mcpResources: undefined, mcpToolCall }),
+      );
     },
   };
 }
 
-/** True when the person was answered in the model's place; another agent's last message does not count. */
+/**
+ * True when the person was answered in the model's place; another agent's last message does not
+ * count.
+ */
 function isAnswered({ messages }: McpGraphState): boolean {
   return isAnswerTo(messages.at(-1));
 }

@@ -22,7 +22,10 @@ import {
 export const mcpStateFields = mcpStateSchema.fields;
 
 function lastWrite<Value>() {
-  return Annotation<Value | undefined>({ reducer: (_current, next) => next, default: () => undefined });
+  return Annotation<Value | undefined>({
+    reducer: (_current, next) => next,
+    default: () => undefined,
+  });
 }
 
 /**
@@ -31,7 +34,10 @@ function lastWrite<Value>() {
  * const State = Annotation.Root({ ...MessagesAnnotation.spec, ...mcpAnnotation.spec });
  */
 export const mcpAnnotation = Annotation.Root({
-  mcpActivation: Annotation<McpActivation>({ reducer: mergeActivation, default: () => EMPTY_ACTIVATION }),
+  mcpActivation: Annotation<McpActivation>({
+    reducer: mergeActivation,
+    default: () => EMPTY_ACTIVATION,
+  }),
   disabledMcpServers: lastWrite<string[]>(),
   cachedMcpResources: lastWrite<CachedMcpResource[]>(),
   _mcpSent: lastWrite<McpSent>(),

@@ -8,10 +8,21 @@ import type { McpTestAnswer, McpTestCall } from "./answers.js";
 import type { McpRecording } from "./recording.js";
 import { TestServer, type McpTestScript } from "./testServer.js";
 
-/** One server of a test hub: its recording, its answers, and server options other than transport. */
+/**
+ * One server of a test hub: its recording, its answers, and server options other than transport.
+ */
 export interface McpTestServerEntry extends Omit<
   McpServerEntry,
-  "command" | "args" | "env" | "cwd" | "url" | "headers" | "auth" | "authProvider" | "createTransport" | "client"
+  | "command"
+  | "args"
+  | "env"
+  | "cwd"
+  | "url"
+  | "headers"
+  | "auth"
+  | "authProvider"
+  | "createTransport"
+  | "client"
 > {
   /** Its recording: from {@link recordMcpServers}, `hub.snapshot(name)`, or written by hand. */
   readonly recording: McpRecording;
@@ -52,8 +63,8 @@ export class McpTestHub implements AsyncDisposable {
   }
 
   /**
-   * Replaces the recording of a server, and waits until the hub knows it. Announces other tools by `list_changed`; reconnects
-   * for other prompts, resources and instructions.
+   * Replaces the recording of a server, and waits until the hub knows it. Announces other tools by
+   * `list_changed`; reconnects for other prompts, resources and instructions.
    * @throws {McpConfigError} for a recording without tools.
    */
   async offer(serverName: string, recording: McpRecording): Promise<void> {
@@ -85,45 +96,63 @@ export class McpTestHub implements AsyncDisposable {
   #server(serverName: string): TestServer {
     const server = this.#servers.get(serverName);
     if (server !== undefined) return server;
-    throw new McpConfigError(`The test hub has no server "${serverName}". It has: ${[...this.#servers.keys()].join(", ")}.`);
+    throw new McpConfigError(
+      `The test hub has no server "${serverName}". It has: ${[...this.#servers.keys()].join(", ")}.`,
+    );
   }
 }
 
 /**
- * Makes a hub for tests of agents: servers are recordings in this process, with scripted answers. Names, listing, search,
- * policy, validation and results are those of a real hub.
- * @throws {McpConfigError} for wrong options, and for an answer of a tool that the recording does not have.
- * @example
- * await using test = createMcpTestHub({
- *   mcpServers: { tracker: { recording: recorded.tracker, answers: { create_issue: "Created #7" } } },
- * });
- * const agent = createAgent({ model, middleware: [mcpMiddleware(test.hub)] });
+ * Makes a hub for tests of agents: servers are recordings in this process, with scripted answers.
+ * Names, listing, search, policy, validation and results are those of a real hub.
+ * @throws {McpConfigError} for wrong options, and for an answer of a tool that the recording does
+ * not have.
+ * @example await using test = createMcpTestHub({ mcpServers: { tracker: { recording:
+ * recorded.tracker, answers: { create_issue: "Created #7" } } }, }); const agent = createAgent({
+ * model, middleware: [mcpMiddleware(test.hub)] });
  */
 export function createMcpTestHub(given: McpTestHubOptions): McpTestHub {
   const { mcpServers, ...options } = isRecord(given) ? given : ({} as McpTestHubOptions);
   if (!isRecord(mcpServers)) {
-    throw new McpConfigError('createMcpTestHub: give "mcpServers", such as { tracker: { recording, answers } }.');
+    throw new McpConfigError(
+      'createMcpTestHub: give "mcpServers", such as { tracker: { recording, answers } }.',
+    );
   }
   const calls: McpTestHubCall[] = [];
   const servers = new Map<string, TestServer>();
   const entries: Record<string, McpServerEntry> = {};
   for (const [serverName, options] of Object.entries(mcpServers)) {
-    const { recording, answers = {}, prompts = {}, resources = {}, ...entry } = (options as typeof options | null) ?? NOTHING;
+    const {
+      recording,
+      answers = {},
+      prompts = {},
+      resources = {},
+      ...entry
+    } = (options as typeof options | null) ?? NOTHING;
     checkScript(serverName, recording, answers);
     const script: McpTestScript = { answers, prompts, resources };
-    const server = new TestServer(serverName, recording, script, (kind, call) => calls.push({ kind: KINDS[kind], ...call }));
+    const server = new TestServer(serverName, recording, script, (kind, call) =>
+      calls.push({ kind: KINDS[kind], ...call }),
+    );
     servers.set(serverName, server);
     entries[serverName] = { ...entry, createTransport: () => server.connect() };
   }
   return new McpTestHub(new McpHub({ ...options, mcpServers: entries }), servers, calls);
 }
 
-function checkScript(serverName: string, recording: unknown, answers: Readonly<Record<string, McpTestAnswer>>): void {
+function checkScript(
+  serverName: string,
+  recording: unknown,
+  answers: Readonly<Record<string, McpTestAnswer>>,
+): void {
   const tools: unknown = isRecord(recording) ? recording["tools"] : undefined;
   if (!Array.isArray(tools) || !tools.every(isRecord)) {
-    throw new McpConfigError(`Test server "${serverName}": "recording" needs "tools", an array as the server lists them.`, {
-      serverName,
-    });
+    throw new McpConfigError(
+      `Test server "${serverName}": "recording" needs "tools", an array as the server lists them.`,
+      {
+        serverName,
+      },
+    );
   }
   const names = (tools as { readonly name?: unknown }[]).map(({ name }) => String(name));
   for (const toolName of Object.keys(answers)) {

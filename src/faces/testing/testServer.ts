@@ -18,7 +18,14 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 
 import { McpMiddlewareError, messageOf } from "../../errors.js";
-import { answerTo, toPromptResult, toResourceResult, toToolResult, type McpTestAnswer, type McpTestCall } from "./answers.js";
+import {
+  answerTo,
+  toPromptResult,
+  toResourceResult,
+  toToolResult,
+  type McpTestAnswer,
+  type McpTestCall,
+} from "./answers.js";
 import type { McpRecording } from "./recording.js";
 
 export interface McpTestScript {
@@ -49,12 +56,16 @@ export class TestServer {
     this.#onCall = onCall;
   }
 
-  /** Replaces the recording, and announces other tools. @returns How the hub learns of it at once. */
+  /**
+   * Replaces the recording, and announces other tools.
+   * @returns How the hub learns of it at once.
+   */
   async offer(recording: McpRecording): Promise<"nothing" | "refresh" | "reconnect"> {
     const before = this.#recording;
     this.#recording = recording;
     if (this.#open.size === 0) return "nothing";
-    if (!isDeepStrictEqual({ ...before, tools: [] }, { ...recording, tools: [] })) return "reconnect";
+    if (!isDeepStrictEqual({ ...before, tools: [] }, { ...recording, tools: [] }))
+      return "reconnect";
     await Promise.all([...this.#open].map((server) => server.sendToolListChanged()));
     return "refresh";
   }
@@ -96,7 +107,9 @@ export class TestServer {
   #capabilities() {
     const { prompts, resources, resourceTemplates } = this.#recording;
     const hasPrompts = prompts !== undefined || Object.keys(this.#script.prompts).length > 0;
-    const hasResources = (resources ?? resourceTemplates) !== undefined || Object.keys(this.#script.resources).length > 0;
+    const hasResources =
+      (resources ?? resourceTemplates) !== undefined ||
+      Object.keys(this.#script.resources).length > 0;
     return {
       tools: { listChanged: true },
       ...(hasPrompts ? { prompts: {} } : {}),
@@ -107,10 +120,15 @@ export class TestServer {
   #servePrompts(server: Server): void {
     const { prompts } = this.#script;
     const names = Object.keys(prompts).map((name) => ({ name }));
-    server.setRequestHandler(ListPromptsRequestSchema, () => ({ prompts: this.#recording.prompts ?? names }));
+    server.setRequestHandler(ListPromptsRequestSchema, () => ({
+      prompts: this.#recording.prompts ?? names,
+    }));
     server.setRequestHandler(
       GetPromptRequestSchema,
-      async ({ params }) => toPromptResult(await this.#refusable("prompts", params.name, params.arguments ?? {})) as never,
+      async ({ params }) =>
+        toPromptResult(
+          await this.#refusable("prompts", params.name, params.arguments ?? {}),
+        ) as never,
     );
   }
 
@@ -123,7 +141,8 @@ export class TestServer {
     }));
     server.setRequestHandler(
       ReadResourceRequestSchema,
-      async ({ params: { uri } }) => toResourceResult(await this.#refusable("resources", uri, {}), uri) as never,
+      async ({ params: { uri } }) =>
+        toResourceResult(await this.#refusable("resources", uri, {}), uri) as never,
     );
   }
 
@@ -136,7 +155,11 @@ export class TestServer {
     }
   }
 
-  async #refusable(kind: keyof McpTestScript, target: string, args: Readonly<Record<string, unknown>>) {
+  async #refusable(
+    kind: keyof McpTestScript,
+    target: string,
+    args: Readonly<Record<string, unknown>>,
+  ) {
     try {
       const value = await this.#answer(kind, target, args);
       if (value instanceof Error) throw value;
@@ -155,7 +178,10 @@ export class TestServer {
     this.#onCall(kind, call);
     const script = this.#script[kind];
     const answer = Object.hasOwn(script, target) ? script[target] : undefined;
-    if (answer === undefined) throw new Error(`No answer is scripted for "${target}" of the test server "${this.#serverName}".`);
+    if (answer === undefined)
+      throw new Error(
+        `No answer is scripted for "${target}" of the test server "${this.#serverName}".`,
+      );
     return answerTo(answer, call);
   }
 }

@@ -16,7 +16,11 @@ import { Policy } from "../../../src/policy/policy.js";
 import { atOnce } from "../../../src/text/slices.js";
 import type { McpAsked, McpDecisions } from "../../../src/state.js";
 
-const SCHEMA = { type: "object", properties: { page: { type: "integer" }, lines: { type: "array" } }, required: ["page"] };
+const SCHEMA = {
+  type: "object",
+  properties: { page: { type: "integer" }, lines: { type: "array" } },
+  required: ["page"],
+};
 const put = (description = "Writes a page", more: object = {}): object => ({
   name: "put",
   description,
@@ -35,7 +39,14 @@ interface GateOptions extends Omit<Partial<McpHubOptions>, "mcpServers"> {
 }
 
 /** A gate to a server `s`, of which only the connection is a fake. */
-function gateOn({ server, tools = [put()], whileWaiting, answer = {}, onChange = "note", ...options }: GateOptions = {}) {
+function gateOn({
+  server,
+  tools = [put()],
+  whileWaiting,
+  answer = {},
+  onChange = "note",
+  ...options
+}: GateOptions = {}) {
   const log: string[] = [];
   const logged: PolicyFunction = (request) =>
     void log.push(`policy ${JSON.stringify((request as { arguments?: unknown }).arguments)}`);
@@ -52,7 +63,11 @@ function gateOn({ server, tools = [put()], whileWaiting, answer = {}, onChange =
   const ready = fingerprints.load("s");
   const offer = (offered: readonly object[], isRemembered = false): void => {
     const read = atOnce(fingerprints.check("s", offered.map(rawTool)));
-    catalog.setServer("s", { tools: read, instructions: undefined, serverInfo: undefined }, isRemembered);
+    catalog.setServer(
+      "s",
+      { tools: read, instructions: undefined, serverInfo: undefined },
+      isRemembered,
+    );
   };
   let policy = new Policy(settings, settings.policy ?? logged);
   const sent: ServerRequest[] = [];
@@ -126,12 +141,19 @@ describe("a call", () => {
     await gate.call({ serverName: "s", toolName: "put", arguments: '{"page":7}' });
     // The tool list came in the meantime, so the policy is asked once more right before sending.
     expect(log).toEqual(["connect", 'policy {"page":7}', 'policy {"page":7}', 'send {"page":7}']);
-    expect(sent[0]).toMatchObject({ method: "tools/call", params: { name: "put", arguments: { page: 7 } }, toolName: "put" });
+    expect(sent[0]).toMatchObject({
+      method: "tools/call",
+      params: { name: "put", arguments: { page: 7 } },
+      toolName: "put",
+    });
   });
 
   it("is not sent when its arguments do not fit, which is said after the policy decided", async () => {
     const { call, log } = gateOn();
-    await expect(call({ page: "x" })).rejects.toMatchObject({ code: "INVALID_ARGUMENTS", toolName: "put" });
+    await expect(call({ page: "x" })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENTS",
+      toolName: "put",
+    });
     expect(log).toEqual(['policy {"page":"x"}']);
   });
 
@@ -159,16 +181,36 @@ describe("a call", () => {
     const { gate, connection } = gateOn();
     connection.peer = () => new Promise<never>(() => undefined);
     const abort = new AbortController();
-    const calling = gate.call({ serverName: "s", toolName: "put", arguments: {}, signal: abort.signal });
+    const calling = gate.call({
+      serverName: "s",
+      toolName: "put",
+      arguments: {},
+      signal: abort.signal,
+    });
     abort.abort(new Error("stopped"));
     await expect(calling).rejects.toThrow("stopped");
   });
 
   it.each([
     ["a tool that may run twice by configuration", { idempotent: ["put"] }, {}, true],
-    ["a read-only tool of a trusted server", { trustAnnotations: true }, { readOnlyHint: true }, true],
-    ["an idempotent tool of a trusted server", { trustAnnotations: true }, { idempotentHint: true }, true],
-    ["a destructive tool of a trusted server", { trustAnnotations: true }, { destructiveHint: true }, false],
+    [
+      "a read-only tool of a trusted server",
+      { trustAnnotations: true },
+      { readOnlyHint: true },
+      true,
+    ],
+    [
+      "an idempotent tool of a trusted server",
+      { trustAnnotations: true },
+      { idempotentHint: true },
+      true,
+    ],
+    [
+      "a destructive tool of a trusted server",
+      { trustAnnotations: true },
+      { destructiveHint: true },
+      false,
+    ],
     ["a tool whose server is not trusted", {}, { readOnlyHint: true, idempotentHint: true }, false],
   ])("of %s is repeatable: %s", async (_name, server, annotations, isRepeatable) => {
     const { call, sent } = gateOn({ server, tools: [put("Writes", { annotations })] });
@@ -177,7 +219,9 @@ describe("a call", () => {
   });
 
   it("is reported with its outcome, or as an error", async () => {
-    const { call, events } = gateOn({ answer: { content: [{ type: "text", text: "no" }], isError: true } });
+    const { call, events } = gateOn({
+      answer: { content: [{ type: "text", text: "no" }], isError: true },
+    });
     const told: McpEvents["call"][] = [];
     events.on("call", (event) => told.push(event));
     const outcome = await call({ page: 1 }, { toolCallId: "1", origin: { threadId: "t" } });
@@ -196,7 +240,9 @@ describe("a call", () => {
     events.on("progress", (event) => told.push(event));
     await call({ page: 1 }, { toolCallId: "1" });
     sent[0]!.onProgress!({ progress: 1, total: 2 });
-    expect(told).toMatchObject([{ serverName: "s", toolName: "put", toolCallId: "1", progress: 1, total: 2 }]);
+    expect(told).toMatchObject([
+      { serverName: "s", toolName: "put", toolCallId: "1", progress: 1, total: 2 },
+    ]);
     expect(onProgress).toHaveBeenCalledTimes(1);
   });
 });
@@ -208,7 +254,10 @@ describe("a tool that is not there", () => {
     const { gate, offer } = gateOn({ tools: [], policy: { deny: ["mcp:call:s:secret"] } });
     offer([put(), put("", { name: "secret" })]);
     const error = await gate.call(unknown).catch((thrown: unknown) => thrown as Error);
-    expect(error).toMatchObject({ code: "NOT_FOUND", message: 'Server "s" has no tool "nope". It has 1: put.' });
+    expect(error).toMatchObject({
+      code: "NOT_FOUND",
+      message: 'Server "s" has no tool "nope". It has 1: put.',
+    });
   });
 
   it("is reported as withheld when it changed", async () => {
@@ -240,7 +289,9 @@ describe("a call that a person has to approve", () => {
   it("is not sent when nobody can be asked, or the person rejects it", async () => {
     const { call, sent } = gateOn({ policy: ASK });
     await expect(call()).rejects.toMatchObject({ code: "APPROVAL_REQUIRED" });
-    await expect(call({ page: 1 }, { ask: person({ type: "reject" }) })).rejects.toMatchObject({ code: "APPROVAL_REFUSED" });
+    await expect(call({ page: 1 }, { ask: person({ type: "reject" }) })).rejects.toMatchObject({
+      code: "APPROVAL_REFUSED",
+    });
     expect(sent).toEqual([]);
   });
 
@@ -259,10 +310,15 @@ describe("a call that a person has to approve", () => {
   });
 
   it("runs edited arguments, and says so before the result", async () => {
-    const { call, sent } = gateOn({ policy: ASK, answer: { content: [{ type: "text", text: "done" }] } });
+    const { call, sent } = gateOn({
+      policy: ASK,
+      answer: { content: [{ type: "text", text: "done" }] },
+    });
     const { content } = await call({ page: 1 }, { ask: person(edited({ page: 2 })) });
     expect(sent.map(({ params }) => params["arguments"])).toEqual([{ page: 2 }]);
-    expect(content).toMatch(/^\[A person changed the arguments of this call\. It ran with: {"page":2}\]\n<mcp_response /);
+    expect(content).toMatch(
+      /^\[A person changed the arguments of this call\. It ran with: {"page":2}\]\n<mcp_response /,
+    );
   });
 
   it("says nothing of a change when the arguments were approved as they are", async () => {
@@ -276,8 +332,12 @@ describe("a call that a person has to approve", () => {
     const { call, sent } = gateOn({ policy });
     await call({ page: 1 }, { ask: person(edited({ page: 2, lines: "[3]" })) });
     expect(sent[0]!.params["arguments"]).toEqual({ page: 2, lines: [3] });
-    await expect(call({ page: 1 }, { ask: person(edited({ page: 13 })) })).rejects.toMatchObject({ code: "POLICY_DENIED" });
-    await expect(call({ page: 1 }, { ask: person(edited({})) })).rejects.toMatchObject({ code: "INVALID_ARGUMENTS" });
+    await expect(call({ page: 1 }, { ask: person(edited({ page: 13 })) })).rejects.toMatchObject({
+      code: "POLICY_DENIED",
+    });
+    await expect(call({ page: 1 }, { ask: person(edited({})) })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENTS",
+    });
     expect(sent).toHaveLength(1);
   });
 
@@ -293,7 +353,9 @@ describe("a call that a person has to approve", () => {
     offer([put("Changed")]);
     expect(permits.isWithheld("s", "put")).toBe(true);
     isChanging = true;
-    await expect(call({ page: 1 }, { ask: person() })).rejects.toMatchObject({ code: "APPROVAL_REQUIRED" });
+    await expect(call({ page: 1 }, { ask: person() })).rejects.toMatchObject({
+      code: "APPROVAL_REQUIRED",
+    });
     expect([permits.isWithheld("s", "put"), sent.length]).toEqual([true, 1]);
     isChanging = false;
     await call({ page: 1 }, { ask: person() });
@@ -303,24 +365,36 @@ describe("a call that a person has to approve", () => {
 
 describe("what changes while a call waits to be sent", () => {
   it("a tool that changed: the call is repaired and decided again, for the tool as it is now", async () => {
-    const inputSchema = { ...SCHEMA, properties: { ...SCHEMA.properties, text: { default: "x" } }, required: ["page", "text"] };
+    const inputSchema = {
+      ...SCHEMA,
+      properties: { ...SCHEMA.properties, text: { default: "x" } },
+      required: ["page", "text"],
+    };
     const { call, offer, log } = gateOn({
       whileWaiting: (attempt) => {
         if (attempt === 1) offer([put("Another", { inputSchema })]);
       },
     });
     await call();
-    expect(log).toEqual(['policy {"page":1}', 'policy {"page":1,"text":"x"}', 'send {"page":1,"text":"x"}']);
+    expect(log).toEqual([
+      'policy {"page":1}',
+      'policy {"page":1,"text":"x"}',
+      'send {"page":1,"text":"x"}',
+    ]);
   });
 
   it("a policy that became stricter: nothing is sent", async () => {
-    const { call, sent, setPolicy } = gateOn({ whileWaiting: () => setPolicy({ deny: ["mcp:call:s:put"] }) });
+    const { call, sent, setPolicy } = gateOn({
+      whileWaiting: () => setPolicy({ deny: ["mcp:call:s:put"] }),
+    });
     await expect(call()).rejects.toMatchObject({ code: "POLICY_DENIED" });
     expect(sent).toEqual([]);
   });
 
   it("a policy that asks by then: a person is asked", async () => {
-    const { call, log, setPolicy } = gateOn({ whileWaiting: (attempt) => attempt === 1 && setPolicy(ASK) });
+    const { call, log, setPolicy } = gateOn({
+      whileWaiting: (attempt) => attempt === 1 && setPolicy(ASK),
+    });
     await call({ page: 1 }, { ask: person({}, () => log.push("ask")) });
     expect(log.slice(-2)).toEqual(["ask", 'send {"page":1}']);
   });
@@ -337,14 +411,21 @@ describe("what changes while a call waits to be sent", () => {
   });
 
   it("a tool that keeps changing: the call is decided again three times, and given up", async () => {
-    const { call, sent, attempts, offer } = gateOn({ whileWaiting: (attempt) => offer([put(`Changed ${attempt}`)]) });
-    await expect(call()).rejects.toMatchObject({ code: "NOT_FOUND", message: 'Tool "put" keeps changing.' });
+    const { call, sent, attempts, offer } = gateOn({
+      whileWaiting: (attempt) => offer([put(`Changed ${attempt}`)]),
+    });
+    await expect(call()).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: 'Tool "put" keeps changing.',
+    });
     expect([attempts(), sent]).toEqual([4, []]);
   });
 });
 
 describe("beforeToolCall", () => {
-  const stamping = ({ args }: { args: object }): object => ({ args: JSON.stringify({ ...args, page: 99 }) });
+  const stamping = ({ args }: { args: object }): object => ({
+    args: JSON.stringify({ ...args, page: 99 }),
+  });
 
   it("changes the arguments, about which the policy decides again", async () => {
     const { call, log } = gateOn({ beforeToolCall: stamping });
@@ -366,22 +447,31 @@ describe("beforeToolCall", () => {
     ["http", { url: "https://s.example/mcp" }, []],
     ["sse", { url: "https://s.example/sse", transport: "sse" }, []],
     ["stdio", { url: undefined, command: "x" }, ["CALLBACK_FAILED"]],
-  ])("gives headers, with a warning where they have no effect: %s", async (_name, server, expected) => {
-    const headers = { "x-user": "ann" };
-    const { call, sent, warnings } = gateOn({ server, beforeToolCall: () => ({ headers }) });
-    await call();
-    expect([sent[0]!.headers, warnings]).toEqual([headers, expected]);
-  });
+  ])(
+    "gives headers, with a warning where they have no effect: %s",
+    async (_name, server, expected) => {
+      const headers = { "x-user": "ann" };
+      const { call, sent, warnings } = gateOn({ server, beforeToolCall: () => ({ headers }) });
+      await call();
+      expect([sent[0]!.headers, warnings]).toEqual([headers, expected]);
+    },
+  );
 
   it("without headers causes no warning", async () => {
-    const { call, warnings } = gateOn({ server: { url: undefined, command: "x" }, beforeToolCall: stamping });
+    const { call, warnings } = gateOn({
+      server: { url: undefined, command: "x" },
+      beforeToolCall: stamping,
+    });
     await call();
     expect(warnings).toEqual([]);
   });
 });
 
 describe("a result", () => {
-  const LARGE = { structuredContent: { text: "x".repeat(500) }, content: [{ type: "text", text: "short" }] };
+  const LARGE = {
+    structuredContent: { text: "x".repeat(500) },
+    content: [{ type: "text", text: "short" }],
+  };
   const storing = (mset: (pairs: [string, unknown][]) => Promise<void>): GateOptions => ({
     answer: LARGE,
     limits: { maxArtifactChars: 100 },
@@ -392,7 +482,9 @@ describe("a result", () => {
     const stored: [string, unknown][] = [];
     const { call } = gateOn(storing(async (pairs) => void stored.push(...pairs)));
     const { artifact, content } = await call();
-    expect(stored).toEqual([[artifact.truncated!.storeKey, { serverName: "s", toolName: "put", ...LARGE }]]);
+    expect(stored).toEqual([
+      [artifact.truncated!.storeKey, { serverName: "s", toolName: "put", ...LARGE }],
+    ]);
     expect(content).toContain("is kept outside of this conversation");
   });
 
@@ -406,7 +498,10 @@ describe("a result", () => {
     const { call, warnings } = gateOn(storing(() => Promise.reject(new Error("full"))));
     const { artifact, content } = await call();
     expect(artifact.truncated).not.toHaveProperty("storeKey");
-    expect([content.includes("could not be kept"), warnings]).toEqual([true, ["RESULT_NOT_STORED"]]);
+    expect([content.includes("could not be kept"), warnings]).toEqual([
+      true,
+      ["RESULT_NOT_STORED"],
+    ]);
   });
 
   it("waits at most ten seconds for the store", async () => {
@@ -422,7 +517,10 @@ describe("a result", () => {
   });
 
   it("is replaced by what afterToolCall returns", async () => {
-    const { call } = gateOn({ afterToolCall: () => "mine", answer: { content: [{ type: "text", text: "theirs" }] } });
+    const { call } = gateOn({
+      afterToolCall: () => "mine",
+      answer: { content: [{ type: "text", text: "theirs" }] },
+    });
     expect((await call()).content).toBe("mine");
   });
 });

@@ -18,7 +18,11 @@ function permitting(policy: PolicyOptions | undefined, { listens = true } = {}) 
   const events = new HubEvents("silent");
   const told: McpEvents["policy"][] = [];
   if (listens) events.on("policy", (event) => told.push(event));
-  const fingerprints = new ToolFingerprints({ onChange: "ask", store: undefined }, undefined, events);
+  const fingerprints = new ToolFingerprints(
+    { onChange: "ask", store: undefined },
+    undefined,
+    events,
+  );
   let now = new Policy(settings, policy);
   const permits = new Permits(() => now, events, fingerprints);
   const wantedOf = (operation: Operation, more: Partial<Wanted> = {}): Wanted => ({
@@ -94,14 +98,19 @@ describe("a decision", () => {
     ["allow", undefined, "ask"],
     ["ask", { ask: ["mcp:call:s:put"] }, "ask"],
     ["deny", { deny: ["mcp:call:s:put"] }, "deny"],
-  ] as const)("about a changed tool is at least ask where the policy says %s", async (_name, policy, kind) => {
-    const { permits, change } = permitting(policy, { listens: false });
-    const { version } = permits;
-    await change();
-    expect(permits.decide(CALL, {}).kind).toBe(kind);
-    expect(permits.decide({ ...CALL, toolName: "other" }, {}).decidedBy).not.toBe("toolFingerprints");
-    expect(permits.version).not.toBe(version);
-  });
+  ] as const)(
+    "about a changed tool is at least ask where the policy says %s",
+    async (_name, policy, kind) => {
+      const { permits, change } = permitting(policy, { listens: false });
+      const { version } = permits;
+      await change();
+      expect(permits.decide(CALL, {}).kind).toBe(kind);
+      expect(permits.decide({ ...CALL, toolName: "other" }, {}).decidedBy).not.toBe(
+        "toolFingerprints",
+      );
+      expect(permits.version).not.toBe(version);
+    },
+  );
 });
 
 describe("an operation passes", () => {
@@ -154,7 +163,10 @@ describe("an operation passes", () => {
 
   it("not when a person has to approve it and cannot be asked", async () => {
     const { permits, told, wantedOf } = permitting({ default: "ask" });
-    await expect(permits.pass(wantedOf(READ), {})).rejects.toMatchObject({ code: "APPROVAL_REQUIRED", serverName: "s" });
+    await expect(permits.pass(wantedOf(READ), {})).rejects.toMatchObject({
+      code: "APPROVAL_REQUIRED",
+      serverName: "s",
+    });
     expect(told).toMatchObject([{ permission: "mcp:read:s:a://1", answer: "refuse" }]);
   });
 });
@@ -166,10 +178,20 @@ describe("a person", () => {
     const { permits, wantedOf } = permitting(ASKING);
     const { ask, seen } = person({ answeredBy: "ann" });
     expect(await permits.pass(wantedOf(CALL), { ask, toolCallId: "1" })).toEqual({
-      approval: { type: "approve", digest: argumentsDigest(ARGS), toolHash: "hash", answeredBy: "ann" },
+      approval: {
+        type: "approve",
+        digest: argumentsDigest(ARGS),
+        toolHash: "hash",
+        answeredBy: "ann",
+      },
     });
     expect(seen).toMatchObject([
-      { "1": { boundName: "mcp__s__put", request: { operation: "call", target: "put", arguments: ARGS } } },
+      {
+        "1": {
+          boundName: "mcp__s__put",
+          request: { operation: "call", target: "put", arguments: ARGS },
+        },
+      },
     ]);
   });
 
@@ -189,7 +211,11 @@ describe("a person", () => {
   it("edits the arguments of a tool", async () => {
     const { permits, wantedOf } = permitting(ASKING);
     const edited = { page: "b" };
-    const { ask } = person({ type: "edit", editedArguments: edited, digest: argumentsDigest(edited) });
+    const { ask } = person({
+      type: "edit",
+      editedArguments: edited,
+      digest: argumentsDigest(edited),
+    });
     expect(await permits.pass(wantedOf(CALL), { ask })).toMatchObject({
       edited,
       approval: { type: "edit", digest: argumentsDigest(edited) },
@@ -211,7 +237,10 @@ describe("a person", () => {
   ])("rejects %s, and that is audited", async (_name, more, reason) => {
     const { permits, told, wantedOf } = permitting(ASKING);
     const { ask } = person({ type: "reject", answeredBy: "bob", ...more });
-    await expect(permits.pass(wantedOf(CALL), { ask })).rejects.toMatchObject({ code: "APPROVAL_REFUSED", reason });
+    await expect(permits.pass(wantedOf(CALL), { ask })).rejects.toMatchObject({
+      code: "APPROVAL_REFUSED",
+      reason,
+    });
     expect(told).toMatchObject([{ decision: "ask", answer: "reject", answeredBy: "bob" }]);
   });
 });
@@ -223,8 +252,18 @@ describe("an approval", () => {
   it.each([
     ["of the same tool and arguments is valid", approve, {}, true],
     ["of another tool is void", { ...approve, toolHash: "other" }, {}, false],
-    ["of other arguments is void", { ...approve, digest: argumentsDigest({ page: "b" }) }, {}, false],
-    ["that edits is valid for what the person wrote, before it is repaired", edit, { given: { page: "typed" } }, true],
+    [
+      "of other arguments is void",
+      { ...approve, digest: argumentsDigest({ page: "b" }) },
+      {},
+      false,
+    ],
+    [
+      "that edits is valid for what the person wrote, before it is repaired",
+      edit,
+      { given: { page: "typed" } },
+      true,
+    ],
     ["that edits is void for anything else", edit, { given: ARGS }, false],
   ])("%s", async (_name, approval, more, isValid) => {
     const { permits, told, wantedOf } = permitting({ default: "ask" });
@@ -248,7 +287,11 @@ describe("an approval", () => {
 describe("the audit", () => {
   it("has who and where, and a digest of the arguments in place of them", () => {
     const { permits, told } = permitting(undefined);
-    const caller = { context: { user: "ann" }, toolCallId: "1", origin: { threadId: "t", runId: "r" } };
+    const caller = {
+      context: { user: "ann" },
+      toolCallId: "1",
+      origin: { threadId: "t", runId: "r" },
+    };
     permits.audit(CALL, permits.decide(CALL, caller), caller);
     expect(told).toMatchObject([
       {
@@ -265,7 +308,8 @@ describe("the audit", () => {
 
   it('has the arguments with audit "arguments"', () => {
     const { permits, told } = permitting({ audit: "arguments" });
-    for (const operation of [CALL, READ]) permits.audit(operation, permits.decide(operation, {}), {});
+    for (const operation of [CALL, READ])
+      permits.audit(operation, permits.decide(operation, {}), {});
     expect(told.map(({ arguments: args }) => args)).toEqual([ARGS, { uri: "a://1" }]);
   });
 });

@@ -1,4 +1,10 @@
-import { AIMessage, HumanMessage, ToolMessage, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+import {
+  AIMessage,
+  HumanMessage,
+  ToolMessage,
+  type BaseMessage,
+  type MessageContent,
+} from "@langchain/core/messages";
 
 import { toRequestMessages } from "../../../src/agent/requestMessages.js";
 
@@ -6,8 +12,11 @@ const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AA
 const artifact = { serverName: "s", toolName: "t", durationMs: 1, isError: false, blocks: [] };
 const ours = (content: MessageContent, id: string) =>
   new ToolMessage({ content, tool_call_id: id, name: "t", id, artifact, status: "success" });
-const place = (messages: BaseMessage[], images: "tool" | "human" | "none" = "human", maxStepResultChars = 1_000) =>
-  toRequestMessages(messages, { images, maxStepResultChars });
+const place = (
+  messages: BaseMessage[],
+  images: "tool" | "human" | "none" = "human",
+  maxStepResultChars = 1_000,
+) => toRequestMessages(messages, { images, maxStepResultChars });
 
 describe("toRequestMessages", () => {
   const step: BaseMessage[] = [
@@ -26,10 +35,26 @@ describe("toRequestMessages", () => {
 
   it("puts images after the tool messages of their step for clients that take only text there", () => {
     const placed = place(step);
-    expect(placed.map((message) => message.type)).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
+    expect(placed.map((message) => message.type)).toEqual([
+      "human",
+      "ai",
+      "tool",
+      "tool",
+      "human",
+      "ai",
+    ]);
     expect(placed[2]!.content).toBe("words\n[The image of this result follows below.]");
-    expect(placed[4]!.content).toEqual([{ type: "text", text: expect.stringContaining("untrusted") }, PICTURE]);
-    expect(placed[2]).toMatchObject({ tool_call_id: "1", name: "t", id: "1", status: "success", artifact });
+    expect(placed[4]!.content).toEqual([
+      { type: "text", text: expect.stringContaining("untrusted") },
+      PICTURE,
+    ]);
+    expect(placed[2]).toMatchObject({
+      tool_call_id: "1",
+      name: "t",
+      id: "1",
+      status: "success",
+      artifact,
+    });
     expect(step[2]!.content).toHaveLength(2);
   });
 
@@ -39,7 +64,11 @@ describe("toRequestMessages", () => {
   });
 
   it("keeps the results of a step within their common limit: short ones whole, long ones cut alike", () => {
-    const messages: BaseMessage[] = [ours("a".repeat(5_000), "1"), ours("short", "2"), ours("b".repeat(4_000), "3")];
+    const messages: BaseMessage[] = [
+      ours("a".repeat(5_000), "1"),
+      ours("short", "2"),
+      ours("b".repeat(4_000), "3"),
+    ];
     const placed = place(messages, "human", 1_000);
     const lengths = placed.map(({ text }) => text.length);
     expect(lengths.reduce((sum, length) => sum + length)).toBeLessThanOrEqual(1_000);

@@ -12,7 +12,8 @@ import {
 
 const limits = { maxResultChars: 1_000, maxArtifactChars: 5_000, envelope: false };
 const text = (value: string) => ({ type: "text", text: value });
-const outcome = (result: object, settings = {}) => toOutcome("s", "t", result, 5, { ...limits, ...settings });
+const outcome = (result: object, settings = {}) =>
+  toOutcome("s", "t", result, 5, { ...limits, ...settings });
 
 describe("toOutcome", () => {
   it("joins texts, and keeps the text out of the artifact", () => {
@@ -38,7 +39,12 @@ describe("toOutcome", () => {
   });
 
   it("keeps isError with details, and _meta away from the model", () => {
-    const result = outcome({ isError: true, content: [text("bad")], structuredContent: { code: 7 }, _meta: { trace: "secret" } });
+    const result = outcome({
+      isError: true,
+      content: [text("bad")],
+      structuredContent: { code: 7 },
+      _meta: { trace: "secret" },
+    });
     expect(result).toMatchObject({
       status: "error",
       content: "bad",
@@ -77,7 +83,10 @@ describe("toOutcome", () => {
     expect(result.content).toMatch(/^start.*3008 characters in all.*end$/s);
     expect(result.artifact.blocks).toEqual([text(long)]);
     const huge = outcome({ content: [text("y".repeat(10_000))] });
-    expect(huge.artifact).toMatchObject({ blocks: [], truncated: { totalChars: expect.any(Number) } });
+    expect(huge.artifact).toMatchObject({
+      blocks: [],
+      truncated: { totalChars: expect.any(Number) },
+    });
     expect(huge.content).toContain("could not be kept");
   });
 
@@ -93,14 +102,19 @@ describe("toOutcome", () => {
 
   it("never throws, whatever the result is", () => {
     fc.assert(
-      fc.property(fc.array(fc.anything()), fc.jsonValue(), fc.anything(), (content, structuredContent, isError) => {
-        const { content: shown } = outcome({
-          content: content.map((block) => JSON.parse(JSON.stringify(block ?? null)) as unknown),
-          structuredContent,
-          isError,
-        });
-        expect(shown.length).toBeLessThanOrEqual(1_100);
-      }),
+      fc.property(
+        fc.array(fc.anything()),
+        fc.jsonValue(),
+        fc.anything(),
+        (content, structuredContent, isError) => {
+          const { content: shown } = outcome({
+            content: content.map((block) => JSON.parse(JSON.stringify(block ?? null)) as unknown),
+            structuredContent,
+            isError,
+          });
+          expect(shown.length).toBeLessThanOrEqual(1_100);
+        },
+      ),
     );
   });
 });
@@ -108,11 +122,15 @@ describe("toOutcome", () => {
 describe("cutMiddle", () => {
   it("keeps to the maximum length, without half characters", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "grapheme", maxLength: 400 }), fc.integer({ min: 80, max: 200 }), (value, max) => {
-        const shown = cutMiddle(value, max);
-        expect(shown.length).toBeLessThanOrEqual(max);
-        if (value.length <= max) expect(shown).toBe(value);
-      }),
+      fc.property(
+        fc.string({ unit: "grapheme", maxLength: 400 }),
+        fc.integer({ min: 80, max: 200 }),
+        (value, max) => {
+          const shown = cutMiddle(value, max);
+          expect(shown.length).toBeLessThanOrEqual(max);
+          if (value.length <= max) expect(shown).toBe(value);
+        },
+      ),
     );
   });
 });
@@ -120,13 +138,32 @@ describe("cutMiddle", () => {
 describe("errorTextForModel", () => {
   const details = { serverName: "tracker", toolName: "create" };
   it.each<[string, unknown, RegExp]>([
-    ["a timeout", new McpConnectionError("REQUEST_TIMEOUT", "dev text with toolTimeoutMs", details), /did not answer .* in time/],
-    ["a lost session", new McpConnectionError("SESSION_LOST", "dev", details), /connection to server "tracker" was lost/],
-    ["a server that is not there", new McpConnectionError("CONNECT_FAILED", "dev", details), /is not available now/],
-    ["wrong arguments", new McpProtocolError("INVALID_ARGUMENTS", "The arguments do not fit", details), /do not fit/],
+    [
+      "a timeout",
+      new McpConnectionError("REQUEST_TIMEOUT", "dev text with toolTimeoutMs", details),
+      /did not answer .* in time/,
+    ],
+    [
+      "a lost session",
+      new McpConnectionError("SESSION_LOST", "dev", details),
+      /connection to server "tracker" was lost/,
+    ],
+    [
+      "a server that is not there",
+      new McpConnectionError("CONNECT_FAILED", "dev", details),
+      /is not available now/,
+    ],
+    [
+      "wrong arguments",
+      new McpProtocolError("INVALID_ARGUMENTS", "The arguments do not fit", details),
+      /do not fit/,
+    ],
     [
       "a refusal",
-      new McpProtocolError("SERVER_ERROR", "dev", { ...details, serverText: "no such </x> project" }),
+      new McpProtocolError("SERVER_ERROR", "dev", {
+        ...details,
+        serverText: "no such </x> project",
+      }),
       /refused the call of b: no such &lt;\/x> project/,
     ],
     ["a sign-in", new McpAuthRequiredError("dev", details), /needs a sign-in/],
@@ -143,7 +180,13 @@ describe("errors", () => {
   it("are recognised by brand and have server, tool, code and cause", () => {
     const cause = new Error("inner");
     const error = new McpConnectionError("CLOSED", "x", { serverName: "s", toolName: "t", cause });
-    expect(error).toMatchObject({ name: "McpConnectionError", code: "CLOSED", serverName: "s", toolName: "t", cause });
+    expect(error).toMatchObject({
+      name: "McpConnectionError",
+      code: "CLOSED",
+      serverName: "s",
+      toolName: "t",
+      cause,
+    });
     expect([
       McpConnectionError.isInstance(error),
       McpMiddlewareError.isInstance(error),

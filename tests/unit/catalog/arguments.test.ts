@@ -7,7 +7,8 @@ import { dereference, resolvePointer } from "../../../src/catalog/schema/schemaW
 
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 let hashes = 0;
-const check = (schema: object, value: unknown) => checkArguments(schema as never, value, `h${(hashes += 1)}`);
+const check = (schema: object, value: unknown) =>
+  checkArguments(schema as never, value, `h${(hashes += 1)}`);
 
 describe("repairArguments", () => {
   const list = object({
@@ -42,7 +43,12 @@ describe("repairArguments", () => {
       { a: "[3]" },
       { a: [3] },
     ],
-    ["a required parameter with a default", object({ p: { default: 5 } }, { required: ["p"] }), {}, { p: 5 }],
+    [
+      "a required parameter with a default",
+      object({ p: { default: 5 } }, { required: ["p"] }),
+      {},
+      { p: 5 },
+    ],
     ["an optional parameter with a default", object({ p: { default: 5 } }), {}, {}],
     [
       "a parameter called __proto__",
@@ -75,11 +81,15 @@ describe("repairArguments", () => {
 
 describe("checkArguments", () => {
   it("accepts both forms of a union and every branch of another", () => {
-    const schema = object({ v: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] } });
+    const schema = object({
+      v: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },
+    });
     expect(check(schema, { v: "x" })).toEqual([]);
     expect(check(schema, { v: ["x"] })).toEqual([]);
     const leafOrGroup = object({
-      f: { oneOf: [object({ op: { enum: ["eq", "ne"] } }), object({ op: { enum: ["and", "or"] } })] },
+      f: {
+        oneOf: [object({ op: { enum: ["eq", "ne"] } }), object({ op: { enum: ["and", "or"] } })],
+      },
     });
     for (const op of ["eq", "and"]) expect(check(leafOrGroup, { f: { op } })).toEqual([]);
   });
@@ -128,7 +138,10 @@ describe("checkArguments", () => {
     expect(check(schema, { h: ["x"], x: 1 })).toEqual([]);
     expect(check(schema, { h: 5 })).not.toEqual([]);
     expect(resolvePointer(schema, "#/properties/a~1b")).toEqual({ type: "integer" });
-    expect(dereference(schema, { $ref: "#/properties/h" })).toEqual({ type: "array", items: { type: "string" } });
+    expect(dereference(schema, { $ref: "#/properties/h" })).toEqual({
+      type: "array",
+      items: { type: "string" },
+    });
   });
 });
 
@@ -143,7 +156,9 @@ describe("describeParameters", () => {
       },
       { required: ["p"] },
     );
-    expect(describeParameters(schema)).toBe('p: string (required), n: integer or null, e: one of ["a","b"], l: array of number');
+    expect(describeParameters(schema)).toBe(
+      'p: string (required), n: integer or null, e: one of ["a","b"], l: array of number',
+    );
     expect(describeParameters(object({}))).toBe("no arguments");
   });
 });
@@ -175,7 +190,12 @@ describe("toModelSchema", () => {
       },
       required: ["kind", "x"],
     });
-    expect(toModelSchema({ type: "object", allOf: [object({ a: {} }, { required: ["a"] }), object({ b: {} })] })).toEqual({
+    expect(
+      toModelSchema({
+        type: "object",
+        allOf: [object({ a: {} }, { required: ["a"] }), object({ b: {} })],
+      }),
+    ).toEqual({
       type: "object",
       properties: { a: {}, b: {} },
       required: ["a"],
@@ -186,8 +206,13 @@ describe("toModelSchema", () => {
     const property = fc.constantFrom({ type: "string" }, { type: "integer" }, { enum: ["a", "b"] });
     const branch = fc
       .dictionary(fc.constantFrom("a", "b", "c"), property)
-      .map((properties) => object(properties, { required: Object.keys(properties), additionalProperties: false }));
-    const value = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(fc.string(), fc.integer(), fc.constantFrom("a", "b")));
+      .map((properties) =>
+        object(properties, { required: Object.keys(properties), additionalProperties: false }),
+      );
+    const value = fc.dictionary(
+      fc.constantFrom("a", "b", "c"),
+      fc.oneof(fc.string(), fc.integer(), fc.constantFrom("a", "b")),
+    );
     fc.assert(
       fc.property(
         fc.constantFrom("anyOf", "oneOf", "allOf"),
@@ -195,7 +220,8 @@ describe("toModelSchema", () => {
         value,
         (keyword, branches, args) => {
           const schema = { type: "object", [keyword]: branches };
-          if (check(schema, args).length === 0) expect(check(toModelSchema(schema), args)).toEqual([]);
+          if (check(schema, args).length === 0)
+            expect(check(toModelSchema(schema), args)).toEqual([]);
         },
       ),
     );

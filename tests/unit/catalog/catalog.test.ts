@@ -10,12 +10,14 @@ describe("Catalog", () => {
     const { catalog } = catalogOf({ a: ["c"], a__b: ["c"], a_b: ["c"], "my server": ["c"] });
     const bound = [...catalog.tools()].map(({ boundName, serverName }) => [boundName, serverName]);
     expect(new Set(bound.map(([name]) => name)).size).toBe(4);
-    for (const [name, serverName] of bound) expect(catalog.tool(name!)).toMatchObject({ serverName, toolName: "c" });
+    for (const [name, serverName] of bound)
+      expect(catalog.tool(name!)).toMatchObject({ serverName, toolName: "c" });
   });
 
   it("keeps the first of two equal names on one server, and reports the second", () => {
     const { catalog } = catalogOf({ a: [] });
-    const tool = (description: string) => readTool({ name: "x", description }) as unknown as { tool: never };
+    const tool = (description: string) =>
+      readTool({ name: "x", description }) as unknown as { tool: never };
     const { duplicates } = catalog.setServer("a", {
       tools: [tool("first").tool, tool("second").tool],
       instructions: undefined,
@@ -32,7 +34,9 @@ describe("Catalog", () => {
     for (const { catalog } of [late, early]) {
       expect(catalog.tool("search")).toMatchObject({ serverName: "a" });
       expect(catalog.tool("mcp__b__search")).toMatchObject({ serverName: "b" });
-      expect(catalog.server("b")!.tools.map(({ boundName }) => boundName)).toEqual(["mcp__b__search"]);
+      expect(catalog.server("b")!.tools.map(({ boundName }) => boundName)).toEqual([
+        "mcp__b__search",
+      ]);
     }
     expect(catalogOf({ a: ["search"] }).catalog.tool("mcp__a__search")!.hash).not.toBe(
       catalogOf({ b: ["search"] }).catalog.tool("mcp__b__search")!.hash,
@@ -40,9 +44,18 @@ describe("Catalog", () => {
   });
 
   it("lets no server take another tool's name, not even a hashed one", () => {
-    const { catalog } = catalogOf({ "git hub": ["read"], git_hub: [boundName("git hub", "read").replace("mcp__git_hub__", "")] });
-    expect([...catalog.tools()].map(({ serverName }) => serverName).sort()).toEqual(["git hub", "git_hub"]);
-    const bare = catalogOf({ evil: ["mcp__files__search", "search"], files: ["search"] }, { names: "bare" });
+    const { catalog } = catalogOf({
+      "git hub": ["read"],
+      git_hub: [boundName("git hub", "read").replace("mcp__git_hub__", "")],
+    });
+    expect([...catalog.tools()].map(({ serverName }) => serverName).sort()).toEqual([
+      "git hub",
+      "git_hub",
+    ]);
+    const bare = catalogOf(
+      { evil: ["mcp__files__search", "search"], files: ["search"] },
+      { names: "bare" },
+    );
     expect([...bare.catalog.tools()]).toHaveLength(3);
   });
 
@@ -61,13 +74,19 @@ describe("Catalog", () => {
     const tools = [{ name: "deep", inputSchema: deep }, { name: "good" }].map(
       (tool) => (readTool(tool) as unknown as { tool: never }).tool,
     );
-    const { dropped } = catalog.setServer("a", { tools, instructions: undefined, serverInfo: undefined });
+    const { dropped } = catalog.setServer("a", {
+      tools,
+      instructions: undefined,
+      serverInfo: undefined,
+    });
     expect(dropped).toEqual(["deep"]);
     expect(catalog.server("a")!.tools.map(({ toolName }) => toolName)).toEqual(["good"]);
   });
 
   it("updates changed annotations and instructions", () => {
-    const { catalog, view, put } = catalogOf({ a: [{ name: "x", annotations: { readOnlyHint: true } }] });
+    const { catalog, view, put } = catalogOf({
+      a: [{ name: "x", annotations: { readOnlyHint: true } }],
+    });
     put("a", [{ name: "x", annotations: { readOnlyHint: false } }], { instructions: "new" });
     expect(catalog.tool("mcp__a__x")!.annotations).toEqual({ readOnlyHint: false });
     expect(view.servers()[0]!.instructions).toBe("new");
@@ -77,7 +96,11 @@ describe("Catalog", () => {
     const { catalog, put } = catalogOf({ a: ["one", "two"] });
     const before = catalog.server("a")!.digest;
     put("a", ["one", { name: "two", description: "changed" }, "three"]);
-    expect(catalog.diffSince("a", before)).toEqual({ added: ["three"], removed: [], changed: ["two"] });
+    expect(catalog.diffSince("a", before)).toEqual({
+      added: ["three"],
+      removed: [],
+      changed: ["two"],
+    });
     put("a", ["one", { name: "two", description: "changed" }, "four"]);
     expect(catalog.diffSince("a", before)).toBeUndefined();
     expect(catalog.diffSince("a", "unknown")).toBeUndefined();
@@ -96,12 +119,17 @@ describe("Catalog", () => {
 describe("readTool", () => {
   it("never throws and gives an object schema", () => {
     fc.assert(
-      fc.property(fc.anything({ withNullPrototype: true }), fc.anything(), fc.anything(), (value, inputSchema, description) => {
-        for (const candidate of [value, { name: "x", inputSchema, description }]) {
-          const reading = readTool(candidate);
-          if (reading.kind !== "dropped") expect(reading.tool.inputSchema["type"]).toBe("object");
-        }
-      }),
+      fc.property(
+        fc.anything({ withNullPrototype: true }),
+        fc.anything(),
+        fc.anything(),
+        (value, inputSchema, description) => {
+          for (const candidate of [value, { name: "x", inputSchema, description }]) {
+            const reading = readTool(candidate);
+            if (reading.kind !== "dropped") expect(reading.tool.inputSchema["type"]).toBe("object");
+          }
+        },
+      ),
     );
   });
 });
@@ -112,7 +140,9 @@ describe("text", () => {
   });
 
   it("makes tags harmless and keeps comparisons", () => {
-    expect(escapeTags("a < b </X> <b> < /c> <!-- <3")).toBe("a < b &lt;/X> &lt;b> &lt; /c> &lt;!-- <3");
+    expect(escapeTags("a < b </X> <b> < /c> <!-- <3")).toBe(
+      "a < b &lt;/X> &lt;b> &lt; /c> &lt;!-- <3",
+    );
   });
 
   it("makes one line of a maximum length, without half characters", () => {

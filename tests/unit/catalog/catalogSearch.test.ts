@@ -19,7 +19,11 @@ class SmallModel extends Embeddings {
 
   embedQuery(text: string): Promise<number[]> {
     if (this.fails) return Promise.reject(new Error("model is down"));
-    return Promise.resolve(this.#axes.map((words) => (words.some((word) => text.toLowerCase().includes(word)) ? 1 : 0.01)));
+    return Promise.resolve(
+      this.#axes.map((words) =>
+        words.some((word) => text.toLowerCase().includes(word)) ? 1 : 0.01,
+      ),
+    );
   }
 
   async embedDocuments(texts: string[]): Promise<number[][]> {
@@ -64,13 +68,21 @@ describe("searching by meaning", () => {
     await search.settled();
     expect(embeddings.documents).toBe(4);
     expect(
-      names(await search.find({ query: "meteo", limit: 3, accepts: ({ toolName }) => toolName !== "get_forecast" })),
+      names(
+        await search.find({
+          query: "meteo",
+          limit: 3,
+          accepts: ({ toolName }) => toolName !== "get_forecast",
+        }),
+      ),
     ).not.toContain("get_forecast");
   });
 
   it("fuses both rankings and keeps tools whose exact name is in the query", async () => {
     const { search } = await embeddedSearch();
-    const found = names(await search.find({ query: "weather, then use other", limit: 2, accepts: () => true }));
+    const found = names(
+      await search.find({ query: "weather, then use other", limit: 2, accepts: () => true }),
+    );
     expect(found).toEqual(expect.arrayContaining(["get_forecast", "other"]));
   });
 
@@ -118,16 +130,22 @@ describe("rerank", () => {
     const search = new CatalogSearch(catalog, { rerank }, new HubEvents("silent"));
     expect(names(await search.find({ query: "read", ...all }))).toEqual(["read_page", "read_file"]);
     expect(seen[0]).toHaveLength(3);
-    const failing = new CatalogSearch(catalog, { rerank: () => Promise.reject(new Error("no")) }, new HubEvents("silent"));
+    const failing = new CatalogSearch(
+      catalog,
+      { rerank: () => Promise.reject(new Error("no")) },
+      new HubEvents("silent"),
+    );
     expect(names(await failing.find({ query: "read", ...all }))).toHaveLength(3);
   });
 });
 
 describe("ranking by words", () => {
   const find = (servers: Record<string, readonly ToolInShort[]>, query: string, options = {}) =>
-    searchTools(catalogOf(servers, options).catalog, { query, limit: 5, accepts: () => true }).tools.map(
-      ({ toolName }) => toolName,
-    );
+    searchTools(catalogOf(servers, options).catalog, {
+      query,
+      limit: 5,
+      accepts: () => true,
+    }).tools.map(({ toolName }) => toolName);
 
   it.each<[string, string, string]>([
     ["words the index knows joined", "calculate_bazi", "Ba Zi calculation"],
@@ -140,9 +158,12 @@ describe("ranking by words", () => {
   });
 
   it("prefers the tool whose name has the words next to each other", () => {
-    expect(find({ a: ["file_read_issue_log", "create_issue", "issue_list_create_label"] }, "create issue")[0]).toBe(
-      "create_issue",
-    );
+    expect(
+      find(
+        { a: ["file_read_issue_log", "create_issue", "issue_list_create_label"] },
+        "create issue",
+      )[0],
+    ).toBe("create_issue");
   });
 
   it("uses keywords of servers and tools, titles and instructions", () => {
@@ -171,7 +192,9 @@ describe("ranking by words", () => {
           }
           const fresh = catalogOf({ b: last["b"], a: last["a"] });
           const result = (catalog: typeof changed.catalog) =>
-            searchTools(catalog, { query, limit: 4, accepts: () => true }).tools.map(({ boundName }) => boundName);
+            searchTools(catalog, { query, limit: 4, accepts: () => true }).tools.map(
+              ({ boundName }) => boundName,
+            );
           expect(result(changed.catalog)).toEqual(result(fresh.catalog));
         },
       ),

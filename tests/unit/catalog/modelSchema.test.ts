@@ -10,42 +10,68 @@ import { repairArguments } from "../../../src/catalog/schema/repairArguments.js"
 import type { JsonSchema } from "../../../src/catalog/toolEntry.js";
 import { toolViolations } from "../../support/providerRules.js";
 
-const object = (properties: object, more: object = {}): JsonSchema => ({ type: "object", properties, ...more });
-const view = (schema: JsonSchema, profile: keyof typeof PROFILES = "generic") => toModelSchema(schema, PROFILES[profile]);
+const object = (properties: object, more: object = {}): JsonSchema => ({
+  type: "object",
+  properties,
+  ...more,
+});
+const view = (schema: JsonSchema, profile: keyof typeof PROFILES = "generic") =>
+  toModelSchema(schema, PROFILES[profile]);
 const property = (schema: object, profile: keyof typeof PROFILES = "generic") =>
   (view(object({ p: schema }), profile)["properties"] as { p: unknown }).p;
 
 describe("hostile and unusual schemas", () => {
   it.each<[string, object, unknown]>([
-    ["allOf with a reference", { allOf: [{ $ref: "#/$defs/E" }] }, { type: "string", enum: ["a", "b"] }],
+    [
+      "allOf with a reference",
+      { allOf: [{ $ref: "#/$defs/E" }] },
+      { type: "string", enum: ["a", "b"] },
+    ],
     [
       "an object beside alternatives of what is required",
       { type: "object", properties: { a: { type: "string" } }, anyOf: [{ required: ["a"] }] },
       { type: "object", properties: { a: { type: "string" } } },
     ],
   ])("keeps the types of %s for Google", (_what, schema, expected) => {
-    const { properties } = view(object({ p: schema }, { $defs: { E: { type: "string", enum: ["a", "b"] } } }), "google");
+    const { properties } = view(
+      object({ p: schema }, { $defs: { E: { type: "string", enum: ["a", "b"] } } }),
+      "google",
+    );
     const { p } = properties as { p: { anyOf?: readonly object[] } };
     expect(p.anyOf?.[0] ?? p).toMatchObject(expected as object);
   });
 
   it("takes a bounded time when alternatives multiply", () => {
-    const schema = { ...object({ a: { type: "string" } }), anyOf: Array.from({ length: 6 }, () => ({ $ref: "#" })) };
+    const schema = {
+      ...object({ a: { type: "string" } }),
+      anyOf: Array.from({ length: 6 }, () => ({ $ref: "#" })),
+    };
     expect(JSON.stringify(view(schema as JsonSchema)).length).toBeLessThan(20_000);
   });
 
   it("drops keywords with an invalid value, in the view and in the check", () => {
     expect(property({ type: "number", maximum: null, minimum: "1" })).toEqual({ type: "number" });
-    expect(checkArguments(object({ p: { type: "number", maximum: null } }), { p: 5 }, "no-value")).toEqual([]);
+    expect(
+      checkArguments(object({ p: { type: "number", maximum: null } }), { p: 5 }, "no-value"),
+    ).toEqual([]);
   });
 
   it("replaces a key that a provider refuses, and sends arguments under the server's own key", () => {
-    const schema = object({ "filter[id]": { type: "string" }, plain: {} }, { required: ["filter[id]"] });
-    const { properties, required } = withLegalKeys(view(schema)) as { properties: object; required: string[] };
+    const schema = object(
+      { "filter[id]": { type: "string" }, plain: {} },
+      { required: ["filter[id]"] },
+    );
+    const { properties, required } = withLegalKeys(view(schema)) as {
+      properties: object;
+      required: string[];
+    };
     const [renamed = ""] = Object.keys(properties);
     expect(renamed).toMatch(/^filter_id_[a-z0-9_]*$/);
     expect(required).toEqual([renamed]);
-    expect(withOwnKeys(schema, { [renamed]: "1", plain: 2 })).toEqual({ "filter[id]": "1", plain: 2 });
+    expect(withOwnKeys(schema, { [renamed]: "1", plain: 2 })).toEqual({
+      "filter[id]": "1",
+      plain: 2,
+    });
     const untouched = { plain: 2 };
     expect(withOwnKeys(object({ plain: {} }), untouched)).toBe(untouched);
   });
@@ -58,9 +84,17 @@ describe("the generic view", () => {
       { anyOf: [{ type: "string" }, { type: "null" }], description: "d" },
       { anyOf: [{ type: "string" }, { type: "null" }], description: "d" },
     ],
-    ["a choice of constants", { oneOf: [{ const: "a" }, { const: "b" }] }, { oneOf: [{ const: "a" }, { const: "b" }] }],
+    [
+      "a choice of constants",
+      { oneOf: [{ const: "a" }, { const: "b" }] },
+      { oneOf: [{ const: "a" }, { const: "b" }] },
+    ],
     ["nullable", { type: "string", nullable: true }, { type: ["string", "null"] }],
-    ["nullable with choices", { type: "string", enum: ["a"], nullable: true }, { type: ["string", "null"], enum: ["a", null] }],
+    [
+      "nullable with choices",
+      { type: "string", enum: ["a"], nullable: true },
+      { type: ["string", "null"], enum: ["a", null] },
+    ],
     [
       "a boolean exclusive limit",
       { type: "number", minimum: 1, exclusiveMinimum: true },
@@ -125,7 +159,10 @@ describe("the generic view", () => {
     };
     expect(view(tree)).toMatchObject({
       properties: { next: { $ref: "#/$defs/root" }, child: { $ref: "#/$defs/Node" } },
-      $defs: { root: { type: "object" }, Node: { properties: { child: { $ref: "#/$defs/Node" } } } },
+      $defs: {
+        root: { type: "object" },
+        Node: { properties: { child: { $ref: "#/$defs/Node" } } },
+      },
     });
   });
 
@@ -134,7 +171,9 @@ describe("the generic view", () => {
       view({
         type: "object",
         $ref: "#/$defs/A",
-        $defs: { A: { anyOf: [object({ a: { type: "string" } }, { required: ["a"] }), object({ b: {} })] } },
+        $defs: {
+          A: { anyOf: [object({ a: { type: "string" } }, { required: ["a"] }), object({ b: {} })] },
+        },
       }),
     ).toMatchObject({
       type: "object",
@@ -143,13 +182,23 @@ describe("the generic view", () => {
   });
 
   it("does not read data as schemas", () => {
-    expect(property({ type: "object", default: { type: "nonsense", $ref: "#/x" }, enum: [{ anyOf: 1 }] })).toEqual({
+    expect(
+      property({
+        type: "object",
+        default: { type: "nonsense", $ref: "#/x" },
+        enum: [{ anyOf: 1 }],
+      }),
+    ).toEqual({
       type: "object",
       default: { type: "nonsense", $ref: "#/x" },
       enum: [{ anyOf: 1 }],
     });
     expect(
-      Object.keys(view(object({ type: { type: "string" }, enum: { type: "array" }, required: {} }))["properties"] as object),
+      Object.keys(
+        view(object({ type: { type: "string" }, enum: { type: "array" }, required: {} }))[
+          "properties"
+        ] as object,
+      ),
     ).toEqual(["type", "enum", "required"]);
   });
 });
@@ -178,13 +227,30 @@ describe("the view for Gemini", () => {
       { type: "integer", enum: [1, 2], description: "Size." },
       { type: "integer", description: "Size. One of: 1, 2." },
     ],
-    ["an empty text among choices", { enum: ["", "a"] }, { type: "string", enum: ["a"], description: "May be an empty text." }],
+    [
+      "an empty text among choices",
+      { enum: ["", "a"] },
+      { type: "string", enum: ["a"], description: "May be an empty text." },
+    ],
     ["a format it does not know", { type: "string", format: "uri" }, { type: "string" }],
-    ["an open object", { type: "object", additionalProperties: { type: "string" }, properties: {} }, { type: "object" }],
-    ["a value of any kind", {}, { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] }],
+    [
+      "an open object",
+      { type: "object", additionalProperties: { type: "string" }, properties: {} },
+      { type: "object" },
+    ],
+    [
+      "a value of any kind",
+      {},
+      { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+    ],
     [
       "an intersection",
-      { allOf: [object({ a: { type: "string" } }), object({ b: { type: "number" } }, { required: ["b"] })] },
+      {
+        allOf: [
+          object({ a: { type: "string" } }),
+          object({ b: { type: "number" } }, { required: ["b"] }),
+        ],
+      },
       object({ a: { type: "string" }, b: { type: "number" } }, { required: ["b"] }),
     ],
   ])("says %s in its own way", (_what, schema, expected) => {
@@ -196,7 +262,9 @@ describe("the view for Gemini", () => {
       ...object({ root: { $ref: "#/$defs/Node" } }),
       $defs: { Node: object({ name: { type: "string" }, child: { $ref: "#/$defs/Node" } }) },
     };
-    expect(view(tree, "google")).toEqual(object({ root: object({ name: { type: "string" }, child: { type: "object" } }) }));
+    expect(view(tree, "google")).toEqual(
+      object({ root: object({ name: { type: "string" }, child: { type: "object" } }) }),
+    );
   });
 });
 
@@ -206,9 +274,11 @@ describe("modelClientOf", () => {
   }
   it("recognises clients by class, and treats unknown ones as generic", () => {
     expect(modelClientOf(new ChatAnthropic()).profile.name).toBe("anthropic");
-    expect(modelClientOf({ lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"] }).profile.name).toBe(
-      "google",
-    );
+    expect(
+      modelClientOf({
+        lc_id: ["langchain", "chat_models", "google_genai", "ChatGoogleGenerativeAI"],
+      }).profile.name,
+    ).toBe("google");
     expect(modelClientOf({ lc_id: ["langchain", "AzureChatOpenAI"] }).profile.name).toBe("openai");
     expect([undefined, "openai:x", {}].map((model) => modelClientOf(model).profile.name)).toEqual([
       "generic",
@@ -241,13 +311,17 @@ describe("for any schema", () => {
     closed: fc
       .dictionary(fc.constantFrom("a", "b", "c"), tie("schema"), { maxKeys: 3 })
       .chain((properties) =>
-        fc.subarray(Object.keys(properties)).map((required) => object(properties, { required, additionalProperties: false })),
+        fc
+          .subarray(Object.keys(properties))
+          .map((required) => object(properties, { required, additionalProperties: false })),
       ),
   }));
-  const root = fc.dictionary(fc.constantFrom("a", "b", "c"), schema, { maxKeys: 3 }).map((properties): JsonSchema => ({
-    ...object(properties, { additionalProperties: false }),
-    $defs: { Shared: { type: "integer" } },
-  }));
+  const root = fc
+    .dictionary(fc.constantFrom("a", "b", "c"), schema, { maxKeys: 3 })
+    .map((properties): JsonSchema => ({
+      ...object(properties, { additionalProperties: false }),
+      $defs: { Shared: { type: "integer" } },
+    }));
   const value = fc.dictionary(
     fc.constantFrom("a", "b", "c"),
     fc.oneof(
@@ -260,7 +334,12 @@ describe("for any schema", () => {
     new Validator(structuredClone(candidate), "2020-12").validate(instance).valid;
   /** Nullable is no keyword of JSON Schema. */
   const asDraft = (candidate: JsonSchema): JsonSchema =>
-    JSON.parse(JSON.stringify(candidate).replaceAll('"type":"string","nullable":true', '"type":["string","null"]')) as JsonSchema;
+    JSON.parse(
+      JSON.stringify(candidate).replaceAll(
+        '"type":"string","nullable":true',
+        '"type":["string","null"]',
+      ),
+    ) as JsonSchema;
   let hashes = 0;
 
   it("refuses no value that the original accepts, before or after repair, and so does the model's view", () => {
@@ -270,7 +349,9 @@ describe("for any schema", () => {
         if (!accepts(asDraft(candidate), instance)) return;
         accepted += 1;
         expect(checkArguments(candidate, instance, `any${(hashes += 1)}`)).toEqual([]);
-        expect(checkArguments(candidate, repairArguments(candidate, instance), `any${hashes}`)).toEqual([]);
+        expect(
+          checkArguments(candidate, repairArguments(candidate, instance), `any${hashes}`),
+        ).toEqual([]);
         expect(accepts(view(candidate), instance)).toBe(true);
       }),
       { numRuns: 3_000 },
@@ -282,10 +363,20 @@ describe("for any schema", () => {
     fc.assert(
       fc.property(root, (candidate) => {
         const tool = { name: "t", description: "d" };
-        expect(toolViolations("anthropic", { tools: [{ ...tool, input_schema: view(candidate, "anthropic") }] })).toEqual([]);
-        expect(toolViolations("openai-responses", { tools: [{ ...tool, parameters: view(candidate, "openai") }] })).toEqual([]);
         expect(
-          toolViolations("google", { tools: [{ functionDeclarations: [{ ...tool, parameters: view(candidate, "google") }] }] }),
+          toolViolations("anthropic", {
+            tools: [{ ...tool, input_schema: view(candidate, "anthropic") }],
+          }),
+        ).toEqual([]);
+        expect(
+          toolViolations("openai-responses", {
+            tools: [{ ...tool, parameters: view(candidate, "openai") }],
+          }),
+        ).toEqual([]);
+        expect(
+          toolViolations("google", {
+            tools: [{ functionDeclarations: [{ ...tool, parameters: view(candidate, "google") }] }],
+          }),
         ).toEqual([]);
       }),
       { numRuns: 500 },
@@ -313,7 +404,10 @@ describe("for any schema", () => {
         }),
         (candidate) => {
           for (const profile of Object.keys(PROFILES))
-            view(JSON.parse(JSON.stringify(candidate)) as JsonSchema, profile as keyof typeof PROFILES);
+            view(
+              JSON.parse(JSON.stringify(candidate)) as JsonSchema,
+              profile as keyof typeof PROFILES,
+            );
         },
       ),
       { numRuns: 500 },

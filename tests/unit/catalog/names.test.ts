@@ -36,7 +36,10 @@ describe("boundName", () => {
     const text = fc.string({ minLength: 1, maxLength: 200, unit: "grapheme" });
     fc.assert(
       fc.property(
-        fc.uniqueArray(fc.tuple(text, text), { selector: ([s, t]) => JSON.stringify([s, t]), maxLength: 30 }),
+        fc.uniqueArray(fc.tuple(text, text), {
+          selector: ([s, t]) => JSON.stringify([s, t]),
+          maxLength: 30,
+        }),
         (pairs) => {
           const names = pairs.map(([server, tool]) => boundName(server, tool));
           for (const name of names) expect(name).toMatch(LEGAL);
@@ -61,9 +64,13 @@ describe("boundName", () => {
   it("is the same in another process", () => {
     const module = fileURLToPath(new URL("../../../src/catalog/names.ts", import.meta.url));
     const script = `import { boundName } from ${JSON.stringify(module)}; console.log(boundName("my server", "calendar.update"));`;
-    const printed = execFileSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
-      encoding: "utf8",
-    });
+    const printed = execFileSync(
+      process.execPath,
+      ["--import", "tsx", "--input-type=module", "-e", script],
+      {
+        encoding: "utf8",
+      },
+    );
     expect(printed.trim()).toBe(boundName("my server", "calendar.update"));
   });
 });

@@ -4,11 +4,20 @@ import { nearestNames, searchTools } from "../../../src/catalog/search/searchToo
 import { tokenize } from "../../../src/catalog/search/tokenize.js";
 import { catalogOf, type ToolInShort } from "../../support/catalogs.js";
 
-const find = (servers: Record<string, readonly ToolInShort[]>, query: string, limit = 5): string[] =>
-  searchTools(catalogOf(servers).catalog, { query, limit, accepts: () => true }).tools.map(({ boundName }) => boundName);
+const find = (
+  servers: Record<string, readonly ToolInShort[]>,
+  query: string,
+  limit = 5,
+): string[] =>
+  searchTools(catalogOf(servers).catalog, { query, limit, accepts: () => true }).tools.map(
+    ({ boundName }) => boundName,
+  );
 
 const noise = (count: number, description: string): ToolInShort[] =>
-  Array.from({ length: count }, (_, index) => ({ name: `noise_${index}`, description: `${description} number ${index}` }));
+  Array.from({ length: count }, (_, index) => ({
+    name: `noise_${index}`,
+    description: `${description} number ${index}`,
+  }));
 
 describe("searchTools", () => {
   it("ranks a tool with a thin description first by its name among 200 noisy ones", () => {
@@ -22,18 +31,30 @@ describe("searchTools", () => {
   });
 
   it("returns nothing, with a hint, when the rare word of a query fits nothing", () => {
-    const { catalog } = catalogOf({ a: noise(311, "Send an alert to the incident channel of the team") });
-    const { tools, nearest } = searchTools(catalog, { query: "send gmail email", limit: 5, accepts: () => true });
+    const { catalog } = catalogOf({
+      a: noise(311, "Send an alert to the incident channel of the team"),
+    });
+    const { tools, nearest } = searchTools(catalog, {
+      query: "send gmail email",
+      limit: 5,
+      accepts: () => true,
+    });
     expect(tools).toEqual([]);
     expect(nearest).toEqual([]);
   });
 
   it("finds a bare leaf and a name behind select:, and all tools of one exact name", () => {
-    const servers = { a: [...noise(100, "Waits"), "get_handoff", "ns.deep/leaf_tool"], b: ["search", "x"], c: ["search", "y"] };
+    const servers = {
+      a: [...noise(100, "Waits"), "get_handoff", "ns.deep/leaf_tool"],
+      b: ["search", "x"],
+      c: ["search", "y"],
+    };
     expect(find(servers, "select:get_handoff")[0]).toBe("mcp__a__get_handoff");
     expect(find(servers, "please use get_handoff now")).toContain("mcp__a__get_handoff");
     expect(find(servers, "leaf_tool")[0]).toMatch(/^mcp__a__ns_deep_leaf_tool_/);
-    expect(find(servers, "search", 1)).toEqual(expect.arrayContaining(["mcp__b__search", "mcp__c__search"]));
+    expect(find(servers, "search", 1)).toEqual(
+      expect.arrayContaining(["mcp__b__search", "mcp__c__search"]),
+    );
   });
 
   it.each<[string, ToolInShort, string]>([
@@ -47,7 +68,11 @@ describe("searchTools", () => {
     ["Korean", { name: "t3", description: "날씨를 검색합니다" }, "날씨 검색"],
     [
       "argument names",
-      { name: "run", description: "Runs", inputSchema: { type: "object", properties: { webhookUrl: { type: "string" } } } },
+      {
+        name: "run",
+        description: "Runs",
+        inputSchema: { type: "object", properties: { webhookUrl: { type: "string" } } },
+      },
       "webhook url",
     ],
   ])("finds by %s", (_what, tool, query) => {
@@ -63,10 +88,19 @@ describe("searchTools", () => {
   it("always returns tools whose exact name is in the query, whatever else the query says", () => {
     const { catalog } = catalogOf({ a: noise(60, "Copies files"), b: ["exact_tool", "other"] });
     fc.assert(
-      fc.property(fc.string(), fc.string(), fc.constantFrom("exact_tool", "mcp__b__exact_tool"), (before, after, name) => {
-        const { tools } = searchTools(catalog, { query: `${before} ${name} ${after}`, limit: 1, accepts: () => true });
-        expect(tools.map(({ boundName }) => boundName)).toContain("mcp__b__exact_tool");
-      }),
+      fc.property(
+        fc.string(),
+        fc.string(),
+        fc.constantFrom("exact_tool", "mcp__b__exact_tool"),
+        (before, after, name) => {
+          const { tools } = searchTools(catalog, {
+            query: `${before} ${name} ${after}`,
+            limit: 1,
+            accepts: () => true,
+          });
+          expect(tools.map(({ boundName }) => boundName)).toContain("mcp__b__exact_tool");
+        },
+      ),
     );
   });
 
@@ -76,11 +110,14 @@ describe("searchTools", () => {
     ["in a script of its own", "天気を調べる", "天気を調べる を使って"],
     ["with a space in it", "Get Weather", "call Get Weather for Rome"],
   ])("finds a name %s", (_where, name, query) => {
-    const { tools } = searchTools(catalogOf({ a: [...noise(50, "word call Rome"), name] }).catalog, {
-      query,
-      limit: 3,
-      accepts: () => true,
-    });
+    const { tools } = searchTools(
+      catalogOf({ a: [...noise(50, "word call Rome"), name] }).catalog,
+      {
+        query,
+        limit: 3,
+        accepts: () => true,
+      },
+    );
     expect(tools.map(({ toolName }) => toolName)).toContain(name);
   });
 
@@ -88,15 +125,20 @@ describe("searchTools", () => {
     const tools = ["read_file", "write_file", "delete_file"];
     const { catalog, put } = catalogOf({ a: tools, b: tools });
     const names = (query: string) =>
-      searchTools(catalog, { query, limit: 10, accepts: ({ serverName }) => serverName === "b" }).tools.map(
-        ({ boundName }) => boundName,
-      );
-    expect(names("read_file mcp__a__read_file")).toEqual(expect.not.arrayContaining(["mcp__a__read_file"]));
+      searchTools(catalog, {
+        query,
+        limit: 10,
+        accepts: ({ serverName }) => serverName === "b",
+      }).tools.map(({ boundName }) => boundName);
+    expect(names("read_file mcp__a__read_file")).toEqual(
+      expect.not.arrayContaining(["mcp__a__read_file"]),
+    );
     put("b", ["write_file"]);
     expect(names("file")).toEqual(["mcp__b__write_file"]);
     const servers = { a: tools, b: noise(20, "file"), c: ["list_file"] };
     const backwards = Object.fromEntries(Object.entries(servers).reverse());
-    for (const query of ["file", "read file", "list"]) expect(find(servers, query)).toEqual(find(backwards, query));
+    for (const query of ["file", "read file", "list"])
+      expect(find(servers, query)).toEqual(find(backwards, query));
   });
 
   it("never throws, whatever the query is", () => {
@@ -113,7 +155,9 @@ describe("searchTools", () => {
 describe("nearestNames", () => {
   it("gives the nearest visible names", () => {
     const { catalog } = catalogOf({ a: ["create_issue", "close_issue"], b: ["create_isue"] });
-    expect(nearestNames(catalog, "creat_issue", ({ serverName }) => serverName === "a")).toEqual(["mcp__a__create_issue"]);
+    expect(nearestNames(catalog, "creat_issue", ({ serverName }) => serverName === "a")).toEqual([
+      "mcp__a__create_issue",
+    ]);
   });
 });
 

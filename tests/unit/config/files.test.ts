@@ -30,7 +30,12 @@ describe("parseMcpConfig", () => {
   });
 
   it("keeps hub options and turns disabled into enabled", () => {
-    expect(parseMcpConfig({ mcpServers: { a: { ...a, disabled: true, autoApprove: ["x"] } }, startup: "lazy" }, "f")).toEqual({
+    expect(
+      parseMcpConfig(
+        { mcpServers: { a: { ...a, disabled: true, autoApprove: ["x"] } }, startup: "lazy" },
+        "f",
+      ),
+    ).toEqual({
       startup: "lazy",
       mcpServers: { a: { ...a, enabled: false } },
     });
@@ -65,19 +70,27 @@ describe("loadMcpConfig", () => {
   const file = join(mkdtempSync(join(tmpdir(), "mcp-config-")), "mcp.json");
 
   it("reads comments and trailing commas", async () => {
-    writeFileSync(file, '{\n  // our servers\n  "mcpServers": { "a": { "command": "node", "args": ["a.js"], }, },\n}');
+    writeFileSync(
+      file,
+      '{\n  // our servers\n  "mcpServers": { "a": { "command": "node", "args": ["a.js"], }, },\n}',
+    );
     expect((await loadMcpConfig(file)).mcpServers).toEqual({ a });
   });
 
   it("names the file and the line of a syntax error, and a missing file", async () => {
     writeFileSync(file, '{\n  "mcpServers": {\n    "a" "b"\n  }\n}');
-    await expect(loadMcpConfig(file)).rejects.toThrow(/mcp.json" is not JSON: ColonExpected in line 3/);
-    await expect(loadMcpConfig(`${file}.nope`)).rejects.toThrow(/Cannot read the MCP configuration/);
+    await expect(loadMcpConfig(file)).rejects.toThrow(
+      /mcp.json" is not JSON: ColonExpected in line 3/,
+    );
+    await expect(loadMcpConfig(`${file}.nope`)).rejects.toThrow(
+      /Cannot read the MCP configuration/,
+    );
   });
 });
 
 describe("expandVariables", () => {
-  const resolve = (name: string): string | undefined => ({ TOKEN: "s3cret-value", EMPTY: "" })[name];
+  const resolve = (name: string): string | undefined =>
+    ({ TOKEN: "s3cret-value", EMPTY: "" })[name];
 
   it("fills in variables everywhere and returns which values are secret", async () => {
     const value = {
@@ -87,7 +100,12 @@ describe("expandVariables", () => {
       n: 5,
     };
     expect(await expandVariables(value, resolve, "s")).toEqual({
-      value: { url: "https://x/s3cret-value", headers: { A: "Bearer s3cret-value" }, args: ["8080", "plain", "$HOME"], n: 5 },
+      value: {
+        url: "https://x/s3cret-value",
+        headers: { A: "Bearer s3cret-value" },
+        args: ["8080", "plain", "$HOME"],
+        n: 5,
+      },
       secrets: ["s3cret-value"],
       resolved: [["TOKEN", "s3cret-value"]],
     });

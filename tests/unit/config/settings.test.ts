@@ -25,7 +25,11 @@ describe("resolveHubOptions", () => {
       { mcpServers: { s: { ...server, enabeld: true } } },
       /unknown option "mcpServers.s.enabeld", did you mean "enabled"\?/,
     ],
-    ["an unknown option like no other", { mcpServers: { s: server }, zzzzzz: 5 }, /unknown option "zzzzzz"(?!.*did you mean)/],
+    [
+      "an unknown option like no other",
+      { mcpServers: { s: server }, zzzzzz: 5 },
+      /unknown option "zzzzzz"(?!.*did you mean)/,
+    ],
     [
       "a glob with a sign that it does not have",
       { mcpServers: { s: { ...server, toolFilter: ["!drop_*"] } } },
@@ -41,17 +45,41 @@ describe("resolveHubOptions", () => {
       { mcpServers: { s: {} } },
       /Server "s": give "command" \(a program to start\), "url" \(a remote server\)/,
     ],
-    ["a url that is none", { mcpServers: { s: { url: "example" } } }, /Server "s": "url" must be an http or https URL/],
-    ["a file url", { mcpServers: { s: { url: "file:///etc/passwd" } } }, /must be an http or https URL/],
-    ["stdio with a url", { mcpServers: { s: { url: "http://x", transport: "stdio" } } }, /needs "command"/],
-    ["http with a command", { mcpServers: { s: { ...server, transport: "http" } } }, /"command" starts a stdio server/],
-    ["two transports", { mcpServers: { s: { url: "http://x", transport: "sse", type: "http" } } }, /give one of them/],
+    [
+      "a url that is none",
+      { mcpServers: { s: { url: "example" } } },
+      /Server "s": "url" must be an http or https URL/,
+    ],
+    [
+      "a file url",
+      { mcpServers: { s: { url: "file:///etc/passwd" } } },
+      /must be an http or https URL/,
+    ],
+    [
+      "stdio with a url",
+      { mcpServers: { s: { url: "http://x", transport: "stdio" } } },
+      /needs "command"/,
+    ],
+    [
+      "http with a command",
+      { mcpServers: { s: { ...server, transport: "http" } } },
+      /"command" starts a stdio server/,
+    ],
+    [
+      "two transports",
+      { mcpServers: { s: { url: "http://x", transport: "sse", type: "http" } } },
+      /give one of them/,
+    ],
     [
       "an unknown transport",
       { mcpServers: { s: { url: "http://x", transport: "carrier-pigeon" } } },
       /mcpServers\.s\.transport" is "carrier-pigeon"/,
     ],
-    ["a wrong type", { mcpServers: { s: { command: 5 } } }, /"mcpServers\.s\.command" is 5: .*expected string/],
+    [
+      "a wrong type",
+      { mcpServers: { s: { command: 5 } } },
+      /"mcpServers\.s\.command" is 5: .*expected string/,
+    ],
     [
       "a negative duration",
       { mcpServers: { s: server }, timeouts: { connectTimeoutMs: -1 } },
@@ -75,7 +103,11 @@ describe("resolveHubOptions", () => {
     ["no servers", { mcpServers: {} }, /"mcpServers" is empty/],
     ["no mcpServers", { startup: "lazy" }, /"mcpServers" is missing/],
     ["no options", undefined, /must be an object/],
-    ["outputHandling", { mcpServers: { s: server }, outputHandling: "content" }, /"outputHandling" is not supported/],
+    [
+      "outputHandling",
+      { mcpServers: { s: server }, outputHandling: "content" },
+      /"outputHandling" is not supported/,
+    ],
     [
       "outputHandling of a server",
       { mcpServers: { s: { ...server, outputHandling: {} } } },
@@ -92,9 +124,10 @@ describe("resolveHubOptions", () => {
   it.each(["http", "streamable_http", "streamable-http", "streamableHttp"] as const)(
     "takes %s for streamable HTTP",
     (transport) => {
-      expect(resolveHubOptions({ mcpServers: { s: { url: "http://x", transport } } }).servers.get("s")!.transport!.kind).toBe(
-        "http",
-      );
+      expect(
+        resolveHubOptions({ mcpServers: { s: { url: "http://x", transport } } }).servers.get("s")!
+          .transport!.kind,
+      ).toBe("http");
     },
   );
 
@@ -110,7 +143,9 @@ describe("resolveHubOptions", () => {
 
   it("reads auth.headers as headers, and headers win", () => {
     const { transport } = resolveHubOptions({
-      mcpServers: { s: { url: "http://x", auth: { headers: { A: "1", B: "2" } }, headers: { B: "3" } } },
+      mcpServers: {
+        s: { url: "http://x", auth: { headers: { A: "1", B: "2" } }, headers: { B: "3" } },
+      },
     }).servers.get("s")!;
     expect(transport).toMatchObject({ headers: { A: "1", B: "3" } });
   });
@@ -145,7 +180,12 @@ describe("resolveHubOptions", () => {
     const { isOffered } = resolveHubOptions({
       mcpServers: { s: { ...server, toolFilter: ["read_*", "list"], toolDeny: ["read_secret*"] } },
     }).servers.get("s")!;
-    expect(["read_file", "list", "read_secrets", "write"].map(isOffered)).toEqual([true, true, false, false]);
+    expect(["read_file", "list", "read_secrets", "write"].map(isOffered)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 });
 
@@ -157,8 +197,8 @@ describe("resolveWrapOptions", () => {
   });
 
   it("refuses options for how a wrapped server is reached", () => {
-    expect(() => resolveWrapOptions({ servers: { a: { command: "x" } as never } }, { a: {} })).toThrow(
-      'unknown option "servers.a.command"',
-    );
+    expect(() =>
+      resolveWrapOptions({ servers: { a: { command: "x" } as never } }, { a: {} }),
+    ).toThrow('unknown option "servers.a.command"');
   });
 });

@@ -4,8 +4,20 @@ import pLimit from "p-limit";
 import { Breaker } from "../../../src/connect/breaker.js";
 import { Lifecycle, type LifecycleOptions } from "../../../src/connect/lifecycle.js";
 import type { OpenPeer, Peer } from "../../../src/connect/peer.js";
-import { McpAuthRequiredError, McpConfigError, McpConnectionError, McpPolicyError } from "../../../src/errors.js";
-import { deferred, fakeOpen, fakePeer, settingsOf, settled, type FakePeerOptions } from "../../support/fakePeer.js";
+import {
+  McpAuthRequiredError,
+  McpConfigError,
+  McpConnectionError,
+  McpPolicyError,
+} from "../../../src/errors.js";
+import {
+  deferred,
+  fakeOpen,
+  fakePeer,
+  settingsOf,
+  settled,
+  type FakePeerOptions,
+} from "../../support/fakePeer.js";
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -27,7 +39,13 @@ interface Setup extends Omit<Partial<LifecycleOptions>, "settings"> {
   readonly onOpened?: (peer: Peer, signal: AbortSignal) => Promise<void>;
 }
 
-function living({ settings, peer, outcomes = [], onOpened = async () => undefined, ...more }: Setup = {}) {
+function living({
+  settings,
+  peer,
+  outcomes = [],
+  onOpened = async () => undefined,
+  ...more
+}: Setup = {}) {
   const { open, peers, events } = fakeOpen(peer);
   const states: string[] = [];
   const openedAt: number[] = [];
@@ -39,14 +57,22 @@ function living({ settings, peer, outcomes = [], onOpened = async () => undefine
     if (outcome !== "ok") {
       await Promise.race([
         outcome,
-        new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+        new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason as Error)),
+        ),
       ]);
     }
     return open(signal, told);
   };
   const breaker = new Breaker(3, 60_000);
   const all = { ...settingsOf(), reconnect: RECONNECT, ...settings };
-  const options = { settings: all, connectLimit: pLimit(1), retryFailedAfterMs: 60_000, isOwned: false, random: () => 0.5 };
+  const options = {
+    settings: all,
+    connectLimit: pLimit(1),
+    retryFailedAfterMs: 60_000,
+    isOwned: false,
+    random: () => 0.5,
+  };
   const lifecycle = new Lifecycle({ ...options, open: opening, ...more }, breaker, {
     onState: ({ kind }) => states.push(kind),
     onOpened,
@@ -71,7 +97,11 @@ describe("connecting", () => {
 
   it("happens once for all who want it at the same time", async () => {
     const { lifecycle, peers, openedAt } = living();
-    const [first, second] = await Promise.all([lifecycle.peer(), lifecycle.peer(), lifecycle.connect()]);
+    const [first, second] = await Promise.all([
+      lifecycle.peer(),
+      lifecycle.peer(),
+      lifecycle.connect(),
+    ]);
     expect([first, second, openedAt.length]).toEqual([peers[0], peers[0], 1]);
     await lifecycle.connect();
     expect(openedAt).toHaveLength(1);
@@ -98,7 +128,10 @@ describe("connecting", () => {
   });
 
   it("ends after connectTimeoutMs", async () => {
-    const { lifecycle, states } = living({ settings: { connectTimeoutMs: 5_000 }, outcomes: [new Promise(() => undefined)] });
+    const { lifecycle, states } = living({
+      settings: { connectTimeoutMs: 5_000 },
+      outcomes: [new Promise(() => undefined)],
+    });
     const failed = expect(lifecycle.connect()).rejects.toMatchObject({ code: "CONNECT_TIMEOUT" });
     await jest.advanceTimersByTimeAsync(4_999);
     expect(states).toEqual(["connecting"]);
@@ -155,9 +188,19 @@ describe("a lost connection", () => {
   it("is reconnected at once, and who asks waits for that attempt", async () => {
     const { lifecycle, states, peer, peers } = await connected();
     peer.end();
-    expect(lifecycle.state).toMatchObject({ kind: "reconnecting", attempt: 0, error: { code: "SESSION_LOST" } });
+    expect(lifecycle.state).toMatchObject({
+      kind: "reconnecting",
+      attempt: 0,
+      error: { code: "SESSION_LOST" },
+    });
     expect(await lifecycle.peer()).toBe(peers[1]);
-    expect(states).toEqual(["connecting", "connected", "reconnecting", "reconnecting", "connected"]);
+    expect(states).toEqual([
+      "connecting",
+      "connected",
+      "reconnecting",
+      "reconnecting",
+      "connected",
+    ]);
     expect(peer.closes()).toBe(1);
   });
 
@@ -175,7 +218,8 @@ describe("a lost connection", () => {
     await jest.advanceTimersByTimeAsync(0);
     await expect(lifecycle.peer()).rejects.toMatchObject({
       code: "CONNECT_FAILED",
-      message: 'Server "s" is being reconnected (attempt 1 failed); the next attempt is in 1 s. Last error: refused',
+      message:
+        'Server "s" is being reconnected (attempt 1 failed); the next attempt is in 1 s. Last error: refused',
     });
     await jest.advanceTimersByTimeAsync(3_000);
     expect(openedAt).toEqual([0, 0, 1_000, 3_000]);
@@ -300,7 +344,10 @@ describe("reconnect", () => {
   });
 
   it("replaces a connect that hangs, and who waited gets the new connection", async () => {
-    const { lifecycle, peers } = living({ connectLimit: pLimit(2), outcomes: [new Promise(() => undefined), "ok"] });
+    const { lifecycle, peers } = living({
+      connectLimit: pLimit(2),
+      outcomes: [new Promise(() => undefined), "ok"],
+    });
     const waiting = lifecycle.peer();
     await settled();
     await lifecycle.reconnect();
@@ -335,7 +382,9 @@ describe("a suspect connection", () => {
     const { lifecycle, peer } = await connected();
     lifecycle.check(peer, DEAD);
     await lifecycle.checking;
-    expect(peer.sent.map(({ method, timeoutMs }) => [method, timeoutMs])).toEqual([["ping", 5_000]]);
+    expect(peer.sent.map(({ method, timeoutMs }) => [method, timeoutMs])).toEqual([
+      ["ping", 5_000],
+    ]);
     expect([lifecycle.current, lifecycle.checking]).toEqual([peer, undefined]);
   });
 
@@ -346,7 +395,10 @@ describe("a suspect connection", () => {
     });
     lifecycle.check(peer, new Error("timed out"));
     await lifecycle.checking;
-    expect(lifecycle.state).toMatchObject({ kind: "failed", error: { message: expect.stringContaining("timed out") } });
+    expect(lifecycle.state).toMatchObject({
+      kind: "failed",
+      error: { message: expect.stringContaining("timed out") },
+    });
   });
 
   it("is pinged once at a time", async () => {
@@ -372,11 +424,17 @@ describe("a suspect connection", () => {
 });
 
 describe("a server that a person has to allow", () => {
-  const REQUIRED = new McpPolicyError("CONSENT_REQUIRED", "ask first", { serverName: "s", reason: "ask first" });
+  const REQUIRED = new McpPolicyError("CONSENT_REQUIRED", "ask first", {
+    serverName: "s",
+    reason: "ask first",
+  });
 
   it("is not opened before, however long that takes", async () => {
     const consent = deferred();
-    const { lifecycle, openedAt } = living({ admit: () => consent.promise, settings: { connectTimeoutMs: 1_000 } });
+    const { lifecycle, openedAt } = living({
+      admit: () => consent.promise,
+      settings: { connectTimeoutMs: 1_000 },
+    });
     const connecting = lifecycle.connect();
     await jest.advanceTimersByTimeAsync(3_600_000);
     expect([lifecycle.state.kind, openedAt]).toEqual(["connecting", []]);

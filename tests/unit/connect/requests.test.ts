@@ -8,7 +8,14 @@ import type { Lifecycle } from "../../../src/connect/lifecycle.js";
 import type { Peer } from "../../../src/connect/peer.js";
 import { Requests, type ServerRequest } from "../../../src/connect/requests.js";
 import { McpAuthRequiredError } from "../../../src/errors.js";
-import { deferred, fakePeer, settingsOf, settled, type FakePeer, type FakePeerOptions } from "../../support/fakePeer.js";
+import {
+  deferred,
+  fakePeer,
+  settingsOf,
+  settled,
+  type FakePeer,
+  type FakePeerOptions,
+} from "../../support/fakePeer.js";
 
 const FAILURES = {
   "session-lost": Object.assign(new Error("session not found"), { code: 404 }),
@@ -19,14 +26,22 @@ const FAILURES = {
 };
 type Failing = keyof typeof FAILURES;
 
-const CALL: ServerRequest = { method: "tools/call", params: {}, subject: 'the call of "t"', isRepeatable: false };
+const CALL: ServerRequest = {
+  method: "tools/call",
+  params: {},
+  subject: 'the call of "t"',
+  isRepeatable: false,
+};
 
 interface Setup {
   readonly settings?: Partial<ServerSettings>;
   readonly breakerFailures?: number;
 }
 
-/** Requests over fake peers. The lifecycle notes what it is told, and loses a peer as the real one does. */
+/**
+ * Requests over fake peers. The lifecycle notes what it is told, and loses a peer as the real one
+ * does.
+ */
 function requesting(peers: FakePeer[], { settings = {}, breakerFailures = 3 }: Setup = {}) {
   const told: string[] = [];
   const answers: (Promise<unknown> | undefined)[] = [];
@@ -101,7 +116,9 @@ describe("the limit", () => {
   it("gives a request that waited the connection of the time it is sent", async () => {
     const { peer, ends } = waiting();
     const [next] = failing("ok");
-    const { requests, advance } = requesting([peer, next!], { settings: { maxConcurrentCalls: 1 } });
+    const { requests, advance } = requesting([peer, next!], {
+      settings: { maxConcurrentCalls: 1 },
+    });
     const first = requests.send(CALL);
     const second = requests.send(CALL);
     await settled();
@@ -142,7 +159,9 @@ describe("a request that failed", () => {
 
   it("is reported as it failed first when there is no connection to repeat it on", async () => {
     const { requests } = requesting(failing("session-lost"));
-    await expect(requests.send(CALL)).rejects.toThrow('The call of "t" on server "s" was not answered: session not found.');
+    await expect(requests.send(CALL)).rejects.toThrow(
+      'The call of "t" on server "s" was not answered: session not found.',
+    );
   });
 
   it("is repeated only after the check of the connection", async () => {
@@ -150,7 +169,9 @@ describe("a request that failed", () => {
     const { requests, lifecycle } = requesting([peer!]);
     const check = deferred();
     lifecycle.check = () => void (lifecycle.checking = check.promise);
-    const sending = expect(requests.send({ ...CALL, isRepeatable: true })).rejects.toThrow("socket hang up");
+    const sending = expect(requests.send({ ...CALL, isRepeatable: true })).rejects.toThrow(
+      "socket hang up",
+    );
     await settled();
     expect(peer!.sent).toHaveLength(1);
     check.resolve();
@@ -229,16 +250,23 @@ describe("the breaker", () => {
   it("refuses requests after timeouts in a row, without sending", async () => {
     const [peer] = failing("timeout");
     const { requests } = requesting([peer!], { breakerFailures: 2 });
-    for (let call = 0; call < 2; call += 1) await expect(requests.send(CALL)).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
-    await expect(requests.send(CALL)).rejects.toMatchObject({ code: "BREAKER_OPEN", serverName: "s" });
+    for (let call = 0; call < 2; call += 1)
+      await expect(requests.send(CALL)).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
+    await expect(requests.send(CALL)).rejects.toMatchObject({
+      code: "BREAKER_OPEN",
+      serverName: "s",
+    });
     expect(peer!.sent).toHaveLength(2);
   });
 
-  it.each<Failing>(["answered", "session-lost", "unauthorized"])("does not count %s", async (failure) => {
-    const { requests, breaker } = requesting(failing(failure, failure), { breakerFailures: 1 });
-    await expect(requests.send(CALL)).rejects.toThrow();
-    expect(breaker.openUntilMs).toBeUndefined();
-  });
+  it.each<Failing>(["answered", "session-lost", "unauthorized"])(
+    "does not count %s",
+    async (failure) => {
+      const { requests, breaker } = requesting(failing(failure, failure), { breakerFailures: 1 });
+      await expect(requests.send(CALL)).rejects.toThrow();
+      expect(breaker.openUntilMs).toBeUndefined();
+    },
+  );
 
   it("counts one break once, however many requests it costs", async () => {
     const { peer, ends } = waiting();
@@ -342,7 +370,8 @@ describe("draining", () => {
 
 describe("an answer", () => {
   it("has its secrets masked, and shows that the connection works", async () => {
-    const maskContent = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value).replaceAll("hunter2", "***")) as Value;
+    const maskContent = <Value>(value: Value): Value =>
+      JSON.parse(JSON.stringify(value).replaceAll("hunter2", "***")) as Value;
     const peer = fakePeer({ maskContent, answer: () => ({ text: "the password is hunter2" }) });
     const { requests, lifecycle } = requesting([peer]);
     expect(await requests.send(CALL)).toEqual({ text: "the password is ***" });
@@ -361,7 +390,9 @@ describe("an answer", () => {
     jest.useFakeTimers();
     const { peer, ends } = waiting({ hasSession: true });
     const { requests, answers } = requesting([peer]);
-    const sent = [requests.send(CALL), requests.send(CALL)].map((sending) => sending.catch((error: unknown) => error));
+    const sent = [requests.send(CALL), requests.send(CALL)].map((sending) =>
+      sending.catch((error: unknown) => error),
+    );
     await settled();
     ends[0]!.reject(FAILURES["session-lost"]);
     await sent[0];

@@ -3,7 +3,13 @@ import { inspect } from "node:util";
 import { maskSecrets } from "../../../src/config/variables.js";
 import { withLimitedBody } from "../../../src/connect/http/limitedBody.js";
 import { maskValue } from "../../../src/connect/maskValue.js";
-import { argumentSecrets, secretsOf, isSecretName, literalSecrets, looksLikeCredential } from "../../../src/connect/secrets.js";
+import {
+  argumentSecrets,
+  secretsOf,
+  isSecretName,
+  literalSecrets,
+  looksLikeCredential,
+} from "../../../src/connect/secrets.js";
 import type { TransportSettings } from "../../../src/config/transport.js";
 
 const KEY = "sk-live-12345678";
@@ -56,11 +62,21 @@ describe("secrets of a configuration", () => {
     ["--header Authorization: Bearer x", ["--header", `Authorization: Bearer ${KEY}`], KEY],
     ["a URL with a password", [`https://user:${KEY}@h/x`], KEY],
     ["a URL with a token", [`https://h/x?token=${KEY}&a=b`], KEY],
-  ])("are found in arguments: %s", (_what, args, secret) => expect(argumentSecrets(args)).toContain(secret));
+  ])("are found in arguments: %s", (_what, args, secret) =>
+    expect(argumentSecrets(args)).toContain(secret),
+  );
 
   it("do not include other arguments", () => {
     expect(
-      argumentSecrets(["--verbose", "--out", "file.json", "-c", "curl evil | sh", "--author=me", "https://h/x?page=2"]),
+      argumentSecrets([
+        "--verbose",
+        "--out",
+        "file.json",
+        "-c",
+        "curl evil | sh",
+        "--author=me",
+        "https://h/x?page=2",
+      ]),
     ).toEqual([]);
   });
 
@@ -104,8 +120,11 @@ describe("secrets of a configuration", () => {
     ];
     expect(words.filter(looksLikeCredential)).toEqual([]);
     expect(
-      secretsOf(web("https://h", { "X-Auth-Type": "password", "X-Api-Key": KEY }), [], [["HOME", "/home/me12345678"]])
-        .credentials,
+      secretsOf(
+        web("https://h", { "X-Auth-Type": "password", "X-Api-Key": KEY }),
+        [],
+        [["HOME", "/home/me12345678"]],
+      ).credentials,
     ).toEqual([KEY]);
   });
 });
@@ -124,14 +143,22 @@ describe("maskValue", () => {
     expect(odd.data).toEqual({ key: "***" });
     expect(odd.cause).toBeInstanceOf(TypeError);
     const timeout = maskValue(new DOMException(`late ${KEY}`, "TimeoutError"), mask) as Error;
-    expect([timeout.name, timeout.message, String(timeout)]).toEqual(["TimeoutError", "late ***", "TimeoutError: late ***"]);
+    expect([timeout.name, timeout.message, String(timeout)]).toEqual([
+      "TimeoutError",
+      "late ***",
+      "TimeoutError: late ***",
+    ]);
     expect(inspect(odd) + inspect(timeout)).not.toContain(KEY);
   });
 
   it("leaves data unchanged: numbers, null, arrays, keys, __proto__", () => {
-    const data = JSON.parse(`{"a":[1,null,"${KEY}",[{"b":true}]],"__proto__":{"c":"${KEY}"},"${KEY}":1}`) as object;
+    const data = JSON.parse(
+      `{"a":[1,null,"${KEY}",[{"b":true}]],"__proto__":{"c":"${KEY}"},"${KEY}":1}`,
+    ) as object;
     const copy = maskValue(data, mask) as Record<string, unknown>;
-    expect(JSON.stringify(copy)).toBe(`{"a":[1,null,"***",[{"b":true}]],"__proto__":{"c":"***"},"${KEY}":1}`);
+    expect(JSON.stringify(copy)).toBe(
+      `{"a":[1,null,"***",[{"b":true}]],"__proto__":{"c":"***"},"${KEY}":1}`,
+    );
     expect(Object.getPrototypeOf(copy)).toBe(Object.prototype);
   });
 
@@ -159,18 +186,25 @@ describe("a bounded body", () => {
   it("ends a JSON body, and an event, that is too large", async () => {
     const large = Array.from({ length: 20 }, () => "x".repeat(100));
     for (const type of ["application/json", "text/event-stream"]) {
-      await expect(withLimitedBody(responseOf(large, type), 1_000).text()).rejects.toThrow("larger than");
+      await expect(withLimitedBody(responseOf(large, type), 1_000).text()).rejects.toThrow(
+        "larger than",
+      );
     }
   });
 
-  it.each([["\n\n"], ["\r\n\r\n"], ["\r\r"]])("passes an endless series of events, wherever they are cut: %j", async (end) => {
-    const event = `data: ${"x".repeat(300)}${end}`;
-    const text = event.repeat(50);
-    for (const size of [1, 7, 151, 310]) {
-      const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
-        text.slice(index * size, (index + 1) * size),
-      );
-      expect(await withLimitedBody(responseOf(chunks, "text/event-stream"), 1_000).text()).toBe(text);
-    }
-  });
+  it.each([["\n\n"], ["\r\n\r\n"], ["\r\r"]])(
+    "passes an endless series of events, wherever they are cut: %j",
+    async (end) => {
+      const event = `data: ${"x".repeat(300)}${end}`;
+      const text = event.repeat(50);
+      for (const size of [1, 7, 151, 310]) {
+        const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
+          text.slice(index * size, (index + 1) * size),
+        );
+        expect(await withLimitedBody(responseOf(chunks, "text/event-stream"), 1_000).text()).toBe(
+          text,
+        );
+      }
+    },
+  );
 });

@@ -4,16 +4,31 @@ import { Subscriptions } from "../../../src/connect/lists/subscriptions.js";
 const UPDATED = "notifications/resources/updated";
 const LIST_CHANGED = "notifications/resources/list_changed";
 
-function watching(options: { readonly isOffered?: boolean; readonly isReliable?: boolean; readonly refuse?: boolean } = {}) {
+function watching(
+  options: {
+    readonly isOffered?: boolean;
+    readonly isReliable?: boolean;
+    readonly refuse?: boolean;
+  } = {},
+) {
   const sent: string[] = [];
-  const request = async ({ method, params }: Pick<PeerRequest, "method" | "params">): Promise<RawResult> => {
+  const request = async ({
+    method,
+    params,
+  }: Pick<PeerRequest, "method" | "params">): Promise<RawResult> => {
     sent.push(`${method.slice("resources/".length)} ${String(params["uri"])}`);
     if (options.refuse === true) throw new Error("no");
     return {};
   };
-  const client = { getServerCapabilities: () => ({ resources: { subscribe: options.isOffered ?? true } }) };
+  const client = {
+    getServerCapabilities: () => ({ resources: { subscribe: options.isOffered ?? true } }),
+  };
   const subscriptions = new Subscriptions({
-    current: { announces: () => options.isReliable ?? true, request, client: client as unknown as Peer["client"] },
+    current: {
+      announces: () => options.isReliable ?? true,
+      request,
+      client: client as unknown as Peer["client"],
+    },
     send: request,
   });
   return { subscriptions, sent };
@@ -26,7 +41,10 @@ describe("Subscriptions", () => {
     await subscriptions.watch("a");
     expect(sent).toEqual(["subscribe a"]);
     const mark = subscriptions.mark("a");
-    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([false, true]);
+    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([
+      false,
+      true,
+    ]);
     subscriptions.notified(UPDATED, { uri: "ab" });
     subscriptions.notified(UPDATED, {});
     expect(subscriptions.isMarked("a", mark)).toBe(false);
@@ -59,7 +77,10 @@ describe("Subscriptions", () => {
     const { subscriptions } = watching({ isOffered: false });
     await subscriptions.watch("a");
     const mark = subscriptions.mark("a");
-    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([false, false]);
+    expect([subscriptions.isMarked("a", mark), subscriptions.isWatched("a")]).toEqual([
+      false,
+      false,
+    ]);
     subscriptions.notified(LIST_CHANGED, {});
     expect(subscriptions.isMarked("a", mark)).toBe(true);
   });
@@ -71,10 +92,16 @@ describe("Subscriptions", () => {
     const mark = here.subscriptions.mark("a");
     expect(there.subscriptions.isMarked("a", mark)).toBe(true);
     here.subscriptions.expire();
-    expect([here.subscriptions.isMarked("a", mark), here.subscriptions.isWatched("a")]).toEqual([true, false]);
+    expect([here.subscriptions.isMarked("a", mark), here.subscriptions.isWatched("a")]).toEqual([
+      true,
+      false,
+    ]);
     const unwatched = there.subscriptions.mark("a");
     there.subscriptions.expire();
-    expect([there.subscriptions.isMarked("a", unwatched), here.subscriptions.isMarked("a", unwatched)]).toEqual([false, false]);
+    expect([
+      there.subscriptions.isMarked("a", unwatched),
+      here.subscriptions.isMarked("a", unwatched),
+    ]).toEqual([false, false]);
   });
 
   it("treats a server that refuses subscriptions as one that does not offer them", async () => {

@@ -18,7 +18,8 @@ const refused = (): McpConnectionError => new McpConnectionError("CONNECT_FAILED
 
 describe("waits", () => {
   it("double from one second, half a second more or less, at most thirty", () => {
-    const at = (random: number): number[] => [1, 2, 3, 4, 5, 6, 9].map((number) => backoffMs(number, 1_000, () => random));
+    const at = (random: number): number[] =>
+      [1, 2, 3, 4, 5, 6, 9].map((number) => backoffMs(number, 1_000, () => random));
     expect(at(0.5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     expect(at(0)).toEqual([500, 1_500, 3_500, 7_500, 15_500, 30_000, 30_000]);
     expect(at(1)).toEqual([1_500, 2_500, 4_500, 8_500, 16_500, 30_000, 30_000]);
@@ -130,7 +131,8 @@ describe("the breaker", () => {
       });
     for (let call = 0; call < 3; call += 1) await expect(guard(fails)).rejects.toThrow("down");
     expect(breaker.openUntilMs).toBe(Date.now() + 300_000);
-    for (let call = 0; call < 50; call += 1) await expect(guard(fails)).rejects.toThrow("open until");
+    for (let call = 0; call < 50; call += 1)
+      await expect(guard(fails)).rejects.toThrow("open until");
     expect(attempts).toBe(3);
 
     jest.advanceTimersByTime(300_000);
@@ -150,7 +152,8 @@ describe("the breaker", () => {
   it("treats errors that do not count as successes, including those of an abandoned probe", async () => {
     const breaker = new Breaker(2, 1_000);
     const other = (): Promise<never> => Promise.reject(new Error("not found"));
-    for (const attempt of [fails, other, fails, other, fails]) await expect(run(breaker, attempt)).rejects.toThrow();
+    for (const attempt of [fails, other, fails, other, fails])
+      await expect(run(breaker, attempt)).rejects.toThrow();
     expect(breaker.openUntilMs).toBeUndefined();
     await expect(run(breaker, fails)).rejects.toThrow("down");
     expect(breaker.openUntilMs).toBeDefined();

@@ -17,11 +17,17 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 const lookup: HostLookup = (hostname) => {
   const found = NAMES[hostname];
   if (found === undefined) return Promise.reject(new Error(`getaddrinfo ENOTFOUND ${hostname}`));
-  return Promise.resolve(found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })));
+  return Promise.resolve(
+    found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+  );
 };
 
 function guardOf(configured: string, options: object = {}): UrlGuard {
-  return new UrlGuard(securitySettings({ urlGuard: { lookup, ...options } }).urlGuard!, "s", new URL(configured));
+  return new UrlGuard(
+    securitySettings({ urlGuard: { lookup, ...options } }).urlGuard!,
+    "s",
+    new URL(configured),
+  );
 }
 
 async function outcome(guard: UrlGuard, url: string): Promise<string> {
@@ -55,11 +61,27 @@ describe("a server at a public name", () => {
     ["localhost", "http://localhost:8080/", '"localhost" leads to this machine, no public address'],
     ["localhost with a dot", "http://LOCALHOST./", '"localhost" leads to this machine'],
     ["a name below localhost", "http://a.localhost/", "leads to this machine"],
-    ["a private name", "https://private.example/", '"private.example" leads to 10.0.0.5, no public address'],
-    ["a name with one private address", "https://both.example/", '"both.example" leads to 10.0.0.5, no public address'],
+    [
+      "a private name",
+      "https://private.example/",
+      '"private.example" leads to 10.0.0.5, no public address',
+    ],
+    [
+      "a name with one private address",
+      "https://both.example/",
+      '"both.example" leads to 10.0.0.5, no public address',
+    ],
     ["a name with a mapped address", "https://six.example/", "no public address"],
-    ["metadata", "http://169.254.169.254/latest/meta-data", "169.254.169.254 is a metadata service"],
-    ["a name of metadata", "http://metadata.google.internal/", "169.254.169.254 is a metadata service"],
+    [
+      "metadata",
+      "http://169.254.169.254/latest/meta-data",
+      "169.254.169.254 is a metadata service",
+    ],
+    [
+      "a name of metadata",
+      "http://metadata.google.internal/",
+      "169.254.169.254 is a metadata service",
+    ],
     ["a user name", "https://me@public.example/", "holds a user name or a password"],
     ["a password", "https://:secret@public.example/", "holds a user name or a password"],
     ["a file", "file:///etc/passwd", '"file:" is not http or https'],
@@ -83,30 +105,45 @@ describe("a server at a public name", () => {
 });
 
 describe("a local server that the configuration names itself", () => {
-  it.each(["http://127.0.0.1:3000/mcp", "http://[::1]:3000/mcp", "http://10.0.0.5/mcp", "http://localhost:3000/mcp"])(
-    "%s is allowed, on any port, and nothing else that is local",
-    async (configured) => {
-      const guard = guardOf(configured);
-      expect(await outcome(guard, configured)).not.toContain("not followed");
-      expect(await outcome(guard, configured.replace(/:3000/, ":4000"))).not.toContain("not followed");
-      expect(await outcome(guard, "http://192.168.7.7/")).toContain("no public address");
-      expect(await outcome(guard, "http://169.254.169.254/")).toContain("metadata");
-    },
-  );
+  it.each([
+    "http://127.0.0.1:3000/mcp",
+    "http://[::1]:3000/mcp",
+    "http://10.0.0.5/mcp",
+    "http://localhost:3000/mcp",
+  ])("%s is allowed, on any port, and nothing else that is local", async (configured) => {
+    const guard = guardOf(configured);
+    expect(await outcome(guard, configured)).not.toContain("not followed");
+    expect(await outcome(guard, configured.replace(/:3000/, ":4000"))).not.toContain(
+      "not followed",
+    );
+    expect(await outcome(guard, "http://192.168.7.7/")).toContain("no public address");
+    expect(await outcome(guard, "http://169.254.169.254/")).toContain("metadata");
+  });
 
   it('is refused with literals: "refuse"', async () => {
-    for (const url of ["http://127.0.0.1/mcp", "http://[::1]/", "http://localhost/", "http://10.0.0.5/"]) {
-      expect(await outcome(guardOf(url, { literals: "refuse" }), url)).toContain("no public address");
+    for (const url of [
+      "http://127.0.0.1/mcp",
+      "http://[::1]/",
+      "http://localhost/",
+      "http://10.0.0.5/",
+    ]) {
+      expect(await outcome(guardOf(url, { literals: "refuse" }), url)).toContain(
+        "no public address",
+      );
     }
   });
 
   it("does not include what a name resolves to", async () => {
-    expect(await outcome(guardOf("https://private.example/"), "https://private.example/")).toContain("no public address");
+    expect(
+      await outcome(guardOf("https://private.example/"), "https://private.example/"),
+    ).toContain("no public address");
   });
 
   it("is never a metadata service", async () => {
     const url = "http://169.254.169.254/mcp";
-    expect(await outcome(guardOf(url, { allowHosts: ["169.254.169.254", "0.0.0.0/0"] }), url)).toContain("metadata service");
+    expect(
+      await outcome(guardOf(url, { allowHosts: ["169.254.169.254", "0.0.0.0/0"] }), url),
+    ).toContain("metadata service");
   });
 });
 
@@ -119,7 +156,9 @@ describe("allowHosts", () => {
     ["a range, for a literal", "http://10.0.0.5/", ["10.0.0.0/8"]],
     ["a range, for a name", "http://a.internal.example/", ["10.1.0.0/16"]],
   ])("allows %s", async (_what, url, allowHosts) => {
-    expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain("not followed");
+    expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain(
+      "not followed",
+    );
   });
 
   it.each([
@@ -130,7 +169,9 @@ describe("allowHosts", () => {
     ["all, in the words of globs", "http://10.0.0.5/", ["**"]],
     ["a range in brackets", "http://[fd12::1]/", ["[fd12::]/16"]],
   ])("takes %s", async (_what, url, allowHosts) => {
-    expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain("not followed");
+    expect(await outcome(guardOf("https://public.example/", { allowHosts }), url)).not.toContain(
+      "not followed",
+    );
   });
 
   it.each([

@@ -1,6 +1,11 @@
 import { DEFAULTS } from "../../../src/config/defaults.js";
 import { toolsToBind, demote, nextAt, promote } from "../../../src/disclose/promotion.js";
-import { EMPTY_ACTIVATION, mergeActivation, type McpActivation, type McpSent } from "../../../src/state.js";
+import {
+  EMPTY_ACTIVATION,
+  mergeActivation,
+  type McpActivation,
+  type McpSent,
+} from "../../../src/state.js";
 import { catalogOf } from "../../support/catalogs.js";
 
 const names = Array.from({ length: 60 }, (_, index) => `t${String(index).padStart(2, "0")}`);
@@ -11,7 +16,10 @@ const sent: McpSent = {
   listing: "",
   loadsUnset: false,
   pending: [],
-  servers: { a: { digest: "", alwaysLoaded: false, at: 0 }, alwaysLoaded: { digest: "", alwaysLoaded: true, at: 0 } },
+  servers: {
+    a: { digest: "", alwaysLoaded: false, at: 0 },
+    alwaysLoaded: { digest: "", alwaysLoaded: true, at: 0 },
+  },
   synthetic: { search_mcp_tools: 0 },
   notes: [],
 };
@@ -21,7 +29,12 @@ const bound = (activation: McpActivation, budgets = {}) =>
     tool.kind === "mcp" ? tool.entry.toolName : tool.name,
   );
 const find = (activation: McpActivation, ...found: string[]): McpActivation => {
-  const update = promote(found.map(entry), toolsToBind(view, sent, activation, DEFAULTS), activation, sent);
+  const update = promote(
+    found.map(entry),
+    toolsToBind(view, sent, activation, DEFAULTS),
+    activation,
+    sent,
+  );
   return update === undefined ? activation : mergeActivation(activation, update);
 };
 
@@ -41,8 +54,20 @@ describe("boundTools", () => {
     let activation = EMPTY_ACTIVATION;
     for (const name of names.slice(0, 5)) activation = find(activation, name);
     activation = find(activation, "t00");
-    expect(bound(activation, { maxPromoted: 3 })).toEqual(["search_mcp_tools", "p1", "p2", "t00", "t03", "t04"]);
-    expect(bound(activation, { maxPromotedChars: 1 })).toEqual(["search_mcp_tools", "p1", "p2", "t00"]);
+    expect(bound(activation, { maxPromoted: 3 })).toEqual([
+      "search_mcp_tools",
+      "p1",
+      "p2",
+      "t00",
+      "t03",
+      "t04",
+    ]);
+    expect(bound(activation, { maxPromotedChars: 1 })).toEqual([
+      "search_mcp_tools",
+      "p1",
+      "p2",
+      "t00",
+    ]);
     const all = find(EMPTY_ACTIVATION, ...names.slice(0, 50));
     expect(bound(all)).toHaveLength(53);
   });
@@ -61,7 +86,10 @@ describe("boundTools", () => {
       names.map((name) => (name === "t10" ? { name, description: "changed" } : name)),
     );
     expect(bound(activation)).toEqual(["search_mcp_tools", "p1", "p2", "t11"]);
-    const gone = mergeActivation(activation, demote(["mcp__a__t11", "mcp__a__unknown"], activation, sent)!);
+    const gone = mergeActivation(
+      activation,
+      demote(["mcp__a__t11", "mcp__a__unknown"], activation, sent)!,
+    );
     expect(bound(gone)).toEqual(["search_mcp_tools", "p1", "p2"]);
     expect(bound(find(gone, "t11", "t10"))).toEqual(["search_mcp_tools", "p1", "p2", "t11", "t10"]);
   });
@@ -70,7 +98,14 @@ describe("boundTools", () => {
 describe("promote", () => {
   it("writes nothing for always loaded tools and agrees in parallel", () => {
     const pinnedEntry = catalog.tool("mcp__alwaysLoaded__p1")!;
-    expect(promote([pinnedEntry], toolsToBind(view, sent, EMPTY_ACTIVATION, DEFAULTS), EMPTY_ACTIVATION, sent)).toBeUndefined();
+    expect(
+      promote(
+        [pinnedEntry],
+        toolsToBind(view, sent, EMPTY_ACTIVATION, DEFAULTS),
+        EMPTY_ACTIVATION,
+        sent,
+      ),
+    ).toBeUndefined();
     const one = promote([entry("t20")], [], EMPTY_ACTIVATION, sent)!;
     const two = promote([entry("t21"), entry("t20")], [], EMPTY_ACTIVATION, sent)!;
     expect(mergeActivation(one, two)).toEqual(mergeActivation(two, one));

@@ -35,8 +35,14 @@ describe("showThread", () => {
       servers: { a: { alwaysLoaded: false } },
       synthetic: { [SEARCH_TOOL_NAME]: 0 },
     });
-    const small = thread(catalogOf({ a: Array.from({ length: 40 }, (_, index) => `t${index}`) })).show().sent;
-    expect(small).toMatchObject({ servers: { a: { alwaysLoaded: true } }, synthetic: {}, listing: "" });
+    const small = thread(
+      catalogOf({ a: Array.from({ length: 40 }, (_, index) => `t${index}`) }),
+    ).show().sent;
+    expect(small).toMatchObject({
+      servers: { a: { alwaysLoaded: true } },
+      synthetic: {},
+      listing: "",
+    });
   });
 
   it("obeys defer of a server, and always loads a late server only under the limit", () => {
@@ -45,7 +51,10 @@ describe("showThread", () => {
       { mcpServers: { a: { defer: false }, b: { defer: true } } },
     );
     const { show } = thread(fixture);
-    expect(show().sent.servers).toMatchObject({ a: { alwaysLoaded: true }, b: { alwaysLoaded: false } });
+    expect(show().sent.servers).toMatchObject({
+      a: { alwaysLoaded: true },
+      b: { alwaysLoaded: false },
+    });
     fixture.put("late", ["y"]);
     expect(show().sent.servers["late"]).toMatchObject({ alwaysLoaded: true, at: 1 });
     fixture.put("lateBig", [big("z")]);
@@ -104,7 +113,10 @@ describe("showThread", () => {
     let state: McpThreadState = {};
     const next = () => {
       const { sent, update } = showThread(fixture.view, state, [human], settings(), "step");
-      const mcpActivation = mergeActivation(state.mcpActivation ?? EMPTY_ACTIVATION, update?.mcpActivation ?? EMPTY_ACTIVATION);
+      const mcpActivation = mergeActivation(
+        state.mcpActivation ?? EMPTY_ACTIVATION,
+        update?.mcpActivation ?? EMPTY_ACTIVATION,
+      );
       state = { ...state, ...update, mcpActivation };
       return toolsToBind(fixture.view, sent, mcpActivation, DEFAULTS).flatMap((tool) =>
         tool.kind === "mcp" ? [tool.entry.toolName] : [],
@@ -113,12 +125,23 @@ describe("showThread", () => {
     expect(next()).toEqual(["b", "c"]);
     fixture.put("a", ["a", "b", "c"]);
     expect(next()).toEqual(["b", "c", "a"]);
-    fixture.put("a", ["a", "b", "c", ...Array.from({ length: 500 }, (_, index) => `grown_${index}`)]);
+    fixture.put("a", [
+      "a",
+      "b",
+      "c",
+      ...Array.from({ length: 500 }, (_, index) => `grown_${index}`),
+    ]);
     expect(next()).toHaveLength(3 + DEFAULTS.maxPromoted);
     expect(Object.keys(state.mcpActivation!.promoted)).toHaveLength(1 + DEFAULTS.maxPromoted);
     // Another process, which never saw the old listing.
     const other = catalogOf({ a: ["0", "a", "b", "c"] }, { mcpServers: { a: { defer: false } } });
-    const { sent, update } = showThread(other.view, { ...state, mcpActivation: EMPTY_ACTIVATION }, [human], settings(), "step");
+    const { sent, update } = showThread(
+      other.view,
+      { ...state, mcpActivation: EMPTY_ACTIVATION },
+      [human],
+      settings(),
+      "step",
+    );
     const order = toolsToBind(other.view, sent, update!.mcpActivation!, DEFAULTS).map((tool) =>
       tool.kind === "mcp" ? tool.entry.toolName : "",
     );
@@ -142,14 +165,28 @@ describe("notes", () => {
       removed: ["mcp__s__r"],
       changed: ["mcp__s__c"],
     };
-    const change = { serverName: "s".repeat(80), kind: "changed" as const, toolCount: 5, isAlwaysLoaded: false, diff };
+    const change = {
+      serverName: "s".repeat(80),
+      kind: "changed" as const,
+      toolCount: 5,
+      isAlwaysLoaded: false,
+      diff,
+    };
     for (const count of [1, 3, 40])
-      expect(renderNote(Array.from({ length: count }, () => change)).length).toBeLessThanOrEqual(500);
-    expect(renderNote([change])).toMatch(/and \d+ more; removed: mcp__s__r; changed, search again before calling: mcp__s__c/);
+      expect(renderNote(Array.from({ length: count }, () => change)).length).toBeLessThanOrEqual(
+        500,
+      );
+    expect(renderNote([change])).toMatch(
+      /and \d+ more; removed: mcp__s__r; changed, search again before calling: mcp__s__c/,
+    );
   });
 
   it("stand behind the last message that is no open tool call", () => {
-    const calls = new AIMessage({ content: "", id: "a1", tool_calls: [{ name: "x", args: {}, id: "1" }] });
+    const calls = new AIMessage({
+      content: "",
+      id: "a1",
+      tool_calls: [{ name: "x", args: {}, id: "1" }],
+    });
     const result = (id: string | undefined) =>
       new ToolMessage({ content: "", tool_call_id: "1", ...(id === undefined ? {} : { id }) });
     expect(noteAnchor([human, calls, result("t1")])).toBe("t1");

@@ -1,7 +1,8 @@
 import { parseChatCommand } from "../../../src/input/chatCommands.js";
 
 const SERVERS = ["docs", "My Server"];
-const parse = (text: string, allowed: "off" | "thread" | "all" = "thread") => parseChatCommand(text, SERVERS, allowed);
+const parse = (text: string, allowed: "off" | "thread" | "all" = "thread") =>
+  parseChatCommand(text, SERVERS, allowed);
 
 describe("parseChatCommand", () => {
   it.each(["/mcp", " /mcp ", "/mcp\n"])("lists for %j", (text) => {
@@ -35,6 +36,9 @@ describe("parseChatCommand", () => {
       kind: "problem",
       text: "Which server? You can type /mcp enable <server>, /mcp disable <server>. Servers: docs, My Server.",
     });
-    expect(parse("/mcp disable nope")).toEqual({ kind: "problem", text: 'There is no server "nope". Servers: docs, My Server.' });
+    expect(parse("/mcp disable nope")).toEqual({
+      kind: "problem",
+      text: 'There is no server "nope". Servers: docs, My Server.',
+    });
   });
 });

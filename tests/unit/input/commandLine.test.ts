@@ -42,7 +42,10 @@ describe("readCommandLine", () => {
   it.each([
     ["", '"priority" is missing'],
     ["note=x", '"priority" is missing'],
-    ["priorty=high", '"priorty" is not an argument of it; did you mean "priority"? (text with "=" is put in quotes)'],
+    [
+      "priorty=high",
+      '"priorty" is not an argument of it; did you mean "priority"? (text with "=" is put in quotes)',
+    ],
     ["priority=1 priority=2", '"priority" is given twice'],
     ["priority=1 note=2 more", "there are too many values"],
   ])("says what is wrong with %j", (text, problem) => {
@@ -63,7 +66,9 @@ describe("readCommandLine", () => {
 
   it("keeps an argument named __proto__", () => {
     const line = readCommandLine("__proto__=x", [{ name: "__proto__", required: true }]);
-    expect(line.kind === "arguments" && Object.entries(line.arguments)).toEqual([["__proto__", "x"]]);
+    expect(line.kind === "arguments" && Object.entries(line.arguments)).toEqual([
+      ["__proto__", "x"],
+    ]);
   });
 
   it("never throws, and loses no value that was named", () => {
@@ -71,7 +76,8 @@ describe("readCommandLine", () => {
       fc.property(fc.string({ unit: "grapheme" }), fc.string(), (before, value) => {
         const quoted = value.replace(/["\\]/g, "");
         const line = readCommandLine(`${before} note="${quoted}"`, TRIAGE);
-        if (line.kind === "arguments" && !/["'=]/.test(before)) expect(line.arguments["note"]).toBe(quoted);
+        if (line.kind === "arguments" && !/["'=]/.test(before))
+          expect(line.arguments["note"]).toBe(quoted);
       }),
     );
   });

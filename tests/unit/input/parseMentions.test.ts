@@ -4,14 +4,19 @@ import { codeRanges } from "../../../src/input/codeRanges.js";
 import { MAX_URI_CHARS, parseMentions } from "../../../src/input/parseMentions.js";
 
 const SERVERS = ["docs", "docs-v2", "docs.old", "my.server", "a-b", "two words", "tracker", "日本"];
-const uris = (text: string): string[] => parseMentions(text, SERVERS).map(({ serverName, uri }) => `${serverName} ${uri}`);
+const uris = (text: string): string[] =>
+  parseMentions(text, SERVERS).map(({ serverName, uri }) => `${serverName} ${uri}`);
 
 describe("parseMentions", () => {
   it.each<[text: string, ...expected: string[]]>([
     // Where a mention begins
     ["@docs:file:///a.md", "docs file:///a.md"],
     ["read @docs:file:///a.md please", "docs file:///a.md"],
-    ["compare @docs:file:///a.md with @tracker:issue://42", "docs file:///a.md", "tracker issue://42"],
+    [
+      "compare @docs:file:///a.md with @tracker:issue://42",
+      "docs file:///a.md",
+      "tracker issue://42",
+    ],
     ["line\n@docs:a://b\nline", "docs a://b"],
     ["tab\t@docs:a://b", "docs a://b"],
     ["file=@docs:a://b", "docs a://b"],
@@ -120,8 +125,12 @@ describe("parseMentions", () => {
   });
 
   it("takes the longest name that fits", () => {
-    expect(parseMentions("@a:b:c", ["a", "a:b"])).toEqual([{ serverName: "a:b", uri: "c", start: 0, end: 6 }]);
-    expect(parseMentions("@a:b:c", ["a"])).toEqual([{ serverName: "a", uri: "b:c", start: 0, end: 6 }]);
+    expect(parseMentions("@a:b:c", ["a", "a:b"])).toEqual([
+      { serverName: "a:b", uri: "c", start: 0, end: 6 },
+    ]);
+    expect(parseMentions("@a:b:c", ["a"])).toEqual([
+      { serverName: "a", uri: "b:c", start: 0, end: 6 },
+    ]);
   });
 
   it("finds no mention without servers, and none with an empty name", () => {
@@ -177,7 +186,8 @@ describe("parseMentions", () => {
           expect(end).toBeLessThanOrEqual(text.length);
           last = end;
         }
-        for (const { start, end } of codeRanges(text)) expect(text.slice(start, end)).toMatch(/[`~]/);
+        for (const { start, end } of codeRanges(text))
+          expect(text.slice(start, end)).toMatch(/[`~]/);
       }),
       { numRuns: 2_000 },
     );
@@ -196,7 +206,10 @@ describe("parseMentions", () => {
           return (...args: unknown[]) => {
             const result: unknown = (value as (...given: unknown[]) => unknown).apply(text, args);
             steps +=
-              key === "indexOf" ? (typeof result === "number" && result >= 0 ? result : text.length) - Number(args[1] ?? 0) : 1;
+              key === "indexOf"
+                ? (typeof result === "number" && result >= 0 ? result : text.length) -
+                  Number(args[1] ?? 0)
+                : 1;
             return result;
           };
         },
@@ -204,9 +217,20 @@ describe("parseMentions", () => {
       parseMentions(counted as unknown as string, SERVERS);
       return steps;
     };
-    for (const piece of ["@docs:a ", '@docs:"', "@docs:(", "@", "@docs:'\n", '@"docs:', "@docs:,", "(@docs:x"]) {
+    for (const piece of [
+      "@docs:a ",
+      '@docs:"',
+      "@docs:(",
+      "@",
+      "@docs:'\n",
+      '@"docs:',
+      "@docs:,",
+      "(@docs:x",
+    ]) {
       const [small, large] = [cost(piece, 1_000), cost(piece, 4_000)];
-      expect(`${piece} ${large <= 5 * small + 1_000 ? "linear" : `${small} → ${large}`}`).toBe(`${piece} linear`);
+      expect(`${piece} ${large <= 5 * small + 1_000 ? "linear" : `${small} → ${large}`}`).toBe(
+        `${piece} linear`,
+      );
     }
   });
 });

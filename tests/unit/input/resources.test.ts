@@ -7,7 +7,8 @@ import { excerptOf, renderFailure, renderResource } from "../../../src/input/res
 import { afterTurn, cachedView, type ResourceTurn } from "../../../src/input/threadResources.js";
 import type { ThreadResource } from "../../../src/state.js";
 
-const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const render = (contents: unknown, maxChars = 10_000): string =>
   renderResource("docs", "a://b", excerptOf({ contents }, "a://b", maxChars), maxChars);
@@ -27,18 +28,26 @@ describe("renderResource", () => {
 
   it("reads text that was sent as data, and keeps other data out", () => {
     expect(render([{ mimeType: "text/csv", blob: base64("a,b") }])).toContain("\na,b\n");
-    expect(render([{ mimeType: "application/vnd.x+json", blob: base64("{}") }])).toContain("\n{}\n");
-    expect(render([{ mimeType: "text/plain", blob: Buffer.from([0xff, 0xfe]).toString("base64") }])).toContain(
-      "[text/plain data, about 3 bytes, not shown]",
+    expect(render([{ mimeType: "application/vnd.x+json", blob: base64("{}") }])).toContain(
+      "\n{}\n",
     );
-    expect(render([{ mimeType: "application/pdf", blob: "AAAA" }])).toContain("[application/pdf data, about 3 bytes, not shown]");
+    expect(
+      render([{ mimeType: "text/plain", blob: Buffer.from([0xff, 0xfe]).toString("base64") }]),
+    ).toContain("[text/plain data, about 3 bytes, not shown]");
+    expect(render([{ mimeType: "application/pdf", blob: "AAAA" }])).toContain(
+      "[application/pdf data, about 3 bytes, not shown]",
+    );
   });
 
   it("puts images aside, a limited number of a limited size", () => {
     const image = { mimeType: "image/png", blob: PNG };
     const excerpt = excerptOf({ contents: Array.from({ length: 12 }, () => image) }, "a://b", 100);
-    expect(excerpt.images).toEqual(Array.from({ length: 10 }, () => `data:image/png;base64,${PNG}`));
-    expect(renderResource("docs", "a://b", excerpt, 10_000)).toContain("[One more image, not shown]");
+    expect(excerpt.images).toEqual(
+      Array.from({ length: 10 }, () => `data:image/png;base64,${PNG}`),
+    );
+    expect(renderResource("docs", "a://b", excerpt, 10_000)).toContain(
+      "[One more image, not shown]",
+    );
     const large = excerptOf(
       { contents: [{ mimeType: "image/png", blob: PNG.slice(0, 80) + "A".repeat(8_000_000) }] },
       "a://b",
@@ -71,7 +80,8 @@ describe("renderResource", () => {
   });
 
   it("accepts malformed answers", () => {
-    for (const contents of [undefined, "x", [], [null, 3, "x"]]) expect(render(contents)).toContain("(It is empty.)");
+    for (const contents of [undefined, "x", [], [null, 3, "x"]])
+      expect(render(contents)).toContain("(It is empty.)");
     expect(render([{ uri: 3, mimeType: {}, text: 7, blob: [] }])).toBe(
       '<MCP_RESOURCE server="docs" uri="a://b">\n\n</MCP_RESOURCE>',
     );
@@ -96,16 +106,29 @@ describe("renderResource", () => {
     );
     const text = fc.array(wild, { maxLength: 8 }).map((parts) => parts.join(""));
     fc.assert(
-      fc.property(text, text, text, fc.integer({ min: 50, max: 400 }), (body, uri, mimeType, maxChars) => {
-        const excerpt = excerptOf({ contents: [{ uri, mimeType, text: body }] }, "a://b", maxChars);
-        for (const block of [renderResource("docs", uri, excerpt, maxChars), renderFailure("docs", uri, body)]) {
-          const tags = block.match(/<\s*\/?\s*(?:mcp_|available_mcp)[^]*?>/gi) ?? [];
-          expect(tags).toHaveLength(2);
-          expect(block).toMatch(
-            /^<MCP_RESOURCE server="docs" uri="[^"<>\n]*"(?: mimeType="[^"<>\n]*")?>\n[^]*\n<\/MCP_RESOURCE>$/,
+      fc.property(
+        text,
+        text,
+        text,
+        fc.integer({ min: 50, max: 400 }),
+        (body, uri, mimeType, maxChars) => {
+          const excerpt = excerptOf(
+            { contents: [{ uri, mimeType, text: body }] },
+            "a://b",
+            maxChars,
           );
-        }
-      }),
+          for (const block of [
+            renderResource("docs", uri, excerpt, maxChars),
+            renderFailure("docs", uri, body),
+          ]) {
+            const tags = block.match(/<\s*\/?\s*(?:mcp_|available_mcp)[^]*?>/gi) ?? [];
+            expect(tags).toHaveLength(2);
+            expect(block).toMatch(
+              /^<MCP_RESOURCE server="docs" uri="[^"<>\n]*"(?: mimeType="[^"<>\n]*")?>\n[^]*\n<\/MCP_RESOURCE>$/,
+            );
+          }
+        },
+      ),
     );
   });
 });
@@ -118,12 +141,31 @@ const reading = (uri: string, text: string, mark = "m"): Reading => ({
   kind: "read",
   excerpt: excerptOf({ contents: [{ text }] }, uri, LIMITS.maxResourceChars),
 });
-const failing = (uri: string, why: string, mark = "m"): Reading => ({ serverName: "docs", uri, mark, kind: "failed", why });
-function turn(messageId: string, readings: readonly Reading[], more: Partial<ResourceTurn> = {}): ResourceTurn {
-  return { messageId, mentioned: readings, readings, messageIds: new Set(["1", "2", "3", "4"]), ...more };
+const failing = (uri: string, why: string, mark = "m"): Reading => ({
+  serverName: "docs",
+  uri,
+  mark,
+  kind: "failed",
+  why,
+});
+function turn(
+  messageId: string,
+  readings: readonly Reading[],
+  more: Partial<ResourceTurn> = {},
+): ResourceTurn {
+  return {
+    messageId,
+    mentioned: readings,
+    readings,
+    messageIds: new Set(["1", "2", "3", "4"]),
+    ...more,
+  };
 }
 const shown = (resources: readonly ThreadResource[]): string[] =>
-  resources.map(({ uri, block, messageIds }) => `${uri} ${block.split("\n")[1]!.slice(0, 30)} ${messageIds.join("+")}`);
+  resources.map(
+    ({ uri, block, messageIds }) =>
+      `${uri} ${block.split("\n")[1]!.slice(0, 30)} ${messageIds.join("+")}`,
+  );
 
 describe("afterTurn", () => {
   it("adds new resources after the earlier ones", () => {
@@ -136,12 +178,17 @@ describe("afterTurn", () => {
   it("replaces a resource that was read again in its place, and keeps one that was only mentioned again", () => {
     const first = afterTurn([], turn("1", [reading("a", "A"), reading("b", "B")]), LIMITS);
     const mentioned = [{ serverName: "docs", uri: "b" }];
-    expect(shown(afterTurn(first, turn("2", [reading("a", "A2")], { mentioned }), LIMITS))).toEqual(["a A2 1", "b B 1+2"]);
+    expect(shown(afterTurn(first, turn("2", [reading("a", "A2")], { mentioned }), LIMITS))).toEqual(
+      ["a A2 1", "b B 1+2"],
+    );
   });
 
   it("tells equal URIs of two servers apart", () => {
     const other: Reading = { ...reading("a", "other"), serverName: "tracker" };
-    expect(shown(afterTurn([], turn("1", [reading("a", "A"), other]), LIMITS))).toEqual(["a A 1", "a other 1"]);
+    expect(shown(afterTurn([], turn("1", [reading("a", "A"), other]), LIMITS))).toEqual([
+      "a A 1",
+      "a other 1",
+    ]);
   });
 
   it("uses the mentions of an edited message as they are now", () => {
@@ -152,25 +199,37 @@ describe("afterTurn", () => {
   it("drops resources that no message of the thread names any more", () => {
     const first = afterTurn([], turn("1", [reading("a", "A")]), LIMITS);
     expect(afterTurn(first, turn("2", [], { messageIds: new Set(["2"]) }), LIMITS)).toEqual([]);
-    const again = turn("2", [], { messageIds: new Set(["2"]), mentioned: [{ serverName: "docs", uri: "a" }] });
+    const again = turn("2", [], {
+      messageIds: new Set(["2"]),
+      mentioned: [{ serverName: "docs", uri: "a" }],
+    });
     expect(shown(afterTurn(first, again, LIMITS))).toEqual(["a A 2"]);
   });
 
   it("keeps the earlier text of a resource that cannot be read again, with one notice", () => {
     const first = afterTurn([], turn("1", [reading("a", "A", "old")]), LIMITS);
-    const failed = afterTurn(first, turn("2", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS);
+    const failed = afterTurn(
+      first,
+      turn("2", [failing("a", "It is gone.", "new")], { mentioned: [] }),
+      LIMITS,
+    );
     expect(failed).toMatchObject([{ block: first[0]!.block, isError: false, mark: "new" }]);
     expect(failed[0]!.failure).toContain(
       "<error>It may have changed, and could not be read again. It is gone. What follows was read before.</error>",
     );
-    expect(afterTurn(failed, turn("3", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS)).toEqual(failed);
+    expect(
+      afterTurn(failed, turn("3", [failing("a", "It is gone.", "new")], { mentioned: [] }), LIMITS),
+    ).toEqual(failed);
     const back = afterTurn(failed, turn("4", [reading("a", "A2")], { mentioned: [] }), LIMITS);
     expect(back[0]).not.toHaveProperty("failure");
   });
 
   it("shows a resource that was never read as an error", () => {
     const [resource] = afterTurn([], turn("1", [failing("a", "It is gone.")]), LIMITS);
-    expect(resource).toMatchObject({ isError: true, block: renderFailure("docs", "a", "It is gone.") });
+    expect(resource).toMatchObject({
+      isError: true,
+      block: renderFailure("docs", "a", "It is gone."),
+    });
     expect(cachedView([resource!])).toEqual([
       { serverName: "docs", uri: "a", chars: resource!.block.length, images: 0, isError: true },
     ]);
@@ -185,7 +244,9 @@ describe("afterTurn", () => {
       ),
       LIMITS,
     );
-    expect(shown(afterTurn(first, turn("2", [reading("d", "d")]), LIMITS)).map((line) => line[0])).toEqual(["b", "c", "d"]);
+    expect(
+      shown(afterTurn(first, turn("2", [reading("d", "d")]), LIMITS)).map((line) => line[0]),
+    ).toEqual(["b", "c", "d"]);
     const again = turn("2", [reading("d", "d")], {
       mentioned: [
         { serverName: "docs", uri: "a" },
@@ -196,7 +257,11 @@ describe("afterTurn", () => {
   });
 
   it("shares the room of a turn, short ones stay whole", () => {
-    const readings = [reading("a", "x".repeat(5_000)), reading("b", "short"), reading("c", "y".repeat(5_000))];
+    const readings = [
+      reading("a", "x".repeat(5_000)),
+      reading("b", "short"),
+      reading("c", "y".repeat(5_000)),
+    ];
     const [a, b, c] = afterTurn([], turn("1", readings), { ...LIMITS, maxResourceChars: 2_000 });
     expect(a!.block.length).toBeLessThan(1_100);
     expect(c!.block.length).toBeLessThan(1_100);
@@ -205,7 +270,11 @@ describe("afterTurn", () => {
   });
 
   it("drops earlier resources when new ones need the room", () => {
-    const first = afterTurn([], turn("1", [reading("a", "x".repeat(900)), reading("b", "y".repeat(500))]), LIMITS);
+    const first = afterTurn(
+      [],
+      turn("1", [reading("a", "x".repeat(900)), reading("b", "y".repeat(500))]),
+      LIMITS,
+    );
     const [a, b, c] = afterTurn(first, turn("2", [reading("c", "z".repeat(900))]), LIMITS);
     expect(a).toMatchObject({ isError: true, images: [], messageIds: ["1"] });
     expect(a!.block).toContain("Mention it again if it is needed.");
@@ -232,7 +301,11 @@ describe("limits", () => {
   });
 
   it("count tags, and resources that are mentioned again", () => {
-    const limits = { maxResourceChars: 50_000, maxTurnResourceChars: 200_000, maxCachedResources: 32 };
+    const limits = {
+      maxResourceChars: 50_000,
+      maxTurnResourceChars: 200_000,
+      maxCachedResources: 32,
+    };
     const block = renderResource(
       "docs",
       "a",
@@ -245,7 +318,9 @@ describe("limits", () => {
       const readings = Array.from({ length: 6 }, (_, index) => wild(`${round}-${index}`));
       const mentioned = [...resources, ...readings];
       resources = afterTurn(resources, turn("1", readings, { mentioned }), limits);
-      const chars = resources.filter(({ isError }) => !isError).reduce((sum, { block }) => sum + block.length, 0);
+      const chars = resources
+        .filter(({ isError }) => !isError)
+        .reduce((sum, { block }) => sum + block.length, 0);
       expect(chars).toBeLessThanOrEqual(200_000);
     }
   });
@@ -257,7 +332,10 @@ describe("limits", () => {
       kind: "read",
       excerpt: excerptOf({ contents: [{ mimeType: "image/png", blob }] }, uri, 1_000),
     });
-    const resources = afterTurn([], turn("1", ["a", "b", "c", "d"].map(large)), { ...LIMITS, maxCachedResources: 9 });
+    const resources = afterTurn([], turn("1", ["a", "b", "c", "d"].map(large)), {
+      ...LIMITS,
+      maxCachedResources: 9,
+    });
     expect(resources.map(({ images }) => images.length)).toEqual([0, 1, 1, 1]);
     expect(resources[0]!.failure).toContain("Its images are not shown");
   });
@@ -266,7 +344,15 @@ describe("limits", () => {
 describe("placeResources", () => {
   const image = "data:image/png;base64,AAAA";
   const resources: ThreadResource[] = [
-    { serverName: "docs", uri: "a", messageIds: ["1"], block: "A", images: [], isError: false, mark: "" },
+    {
+      serverName: "docs",
+      uri: "a",
+      messageIds: ["1"],
+      block: "A",
+      images: [],
+      isError: false,
+      mark: "",
+    },
     {
       serverName: "docs",
       uri: "b",
@@ -318,7 +404,9 @@ describe("placeResources", () => {
   });
 
   it("shows no resource that no message of the thread names; one whose message is missing only in the request stands in the system message", () => {
-    expect(placeResources(resources, messages, new Set(["2"]), "system", "none").system).toEqual(["F\nB"]);
+    expect(placeResources(resources, messages, new Set(["2"]), "system", "none").system).toEqual([
+      "F\nB",
+    ]);
     const trimmed = placeResources(resources, [messages[3]!], ids, "message", "none");
     expect(trimmed.system).toEqual(["A"]);
     expect(placeResources([], messages, ids, "system", "none").messages).toBe(messages);

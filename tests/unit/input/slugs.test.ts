@@ -2,7 +2,8 @@ import fc from "fast-check";
 
 import { promptSlug, serverSlug, slugTable } from "../../../src/input/slugs.js";
 
-const prompts = (...names: string[]): Record<string, string> => Object.fromEntries(slugTable(names, promptSlug));
+const prompts = (...names: string[]): Record<string, string> =>
+  Object.fromEntries(slugTable(names, promptSlug));
 
 describe("slugTable", () => {
   it("keeps names that can be typed, and makes others so", () => {
@@ -31,7 +32,12 @@ describe("slugTable", () => {
   });
 
   it("makes a server's slug without underscores that would end it", () => {
-    expect(["a__b", "_x_", "my server", "__"].map(serverSlug)).toEqual(["a_b", "x", "my_server", "server"]);
+    expect(["a__b", "_x_", "my server", "__"].map(serverSlug)).toEqual([
+      "a_b",
+      "x",
+      "my_server",
+      "server",
+    ]);
   });
 
   it("makes every name reachable by one that can be typed", () => {

@@ -23,11 +23,16 @@ const asked = (...names: string[]): McpAsked =>
     ]),
   );
 const types = (...answers: unknown[]): string[] =>
-  Object.values(readAskResponse(asked("a", "b", "c"), { decisions: answers })).map(({ type }) => type);
+  Object.values(readAskResponse(asked("a", "b", "c"), { decisions: answers })).map(
+    ({ type }) => type,
+  );
 
 describe("the request", () => {
   it("has LangChain's shape, in the order of the calls, with what a person needs", () => {
-    const calls = { "2": { ...asked("b")["call_b"]!, order: 1 }, "10": { ...asked("a")["call_a"]!, order: 0 } };
+    const calls = {
+      "2": { ...asked("b")["call_b"]!, order: 1 },
+      "10": { ...asked("a")["call_a"]!, order: 0 },
+    };
     const { actionRequests, reviewConfigs } = toAskRequest(calls);
     expect(actionRequests.map(({ callId }) => callId)).toEqual(["10", "2"]);
     expect(actionRequests[0]).toEqual({
@@ -42,15 +47,26 @@ describe("the request", () => {
       class: "destructive",
       reason: "rule says ask",
     });
-    expect(reviewConfigs[1]).toEqual({ actionName: "mcp__s__b", allowedDecisions: ["approve", "edit", "reject"] });
+    expect(reviewConfigs[1]).toEqual({
+      actionName: "mcp__s__b",
+      allowedDecisions: ["approve", "edit", "reject"],
+    });
   });
 });
 
 describe("the answer", () => {
   it("is matched by order, or by call id in any order", () => {
-    expect(types({ type: "approve" }, { type: "reject" }, { type: "approve" })).toEqual(["approve", "reject", "approve"]);
+    expect(types({ type: "approve" }, { type: "reject" }, { type: "approve" })).toEqual([
+      "approve",
+      "reject",
+      "approve",
+    ]);
     expect(
-      types({ type: "reject", callId: "call_c" }, { type: "approve", callId: "call_a" }, { type: "approve", callId: "call_b" }),
+      types(
+        { type: "reject", callId: "call_c" },
+        { type: "approve", callId: "call_a" },
+        { type: "approve", callId: "call_b" },
+      ),
     ).toEqual(["approve", "approve", "reject"]);
   });
 
@@ -58,25 +74,45 @@ describe("the answer", () => {
     ["too few", [{ type: "approve" }]],
     ["too many", Array.from({ length: 4 }, () => ({ type: "approve" }))],
     ["none", []],
-    ["some with ids, some without", [{ type: "approve", callId: "call_a" }, { type: "approve" }, { type: "approve" }]],
+    [
+      "some with ids, some without",
+      [{ type: "approve", callId: "call_a" }, { type: "approve" }, { type: "approve" }],
+    ],
     ["one id twice", ["a", "a", "b"].map((name) => ({ type: "approve", callId: `call_${name}` }))],
-    ["an id that was not asked", ["a", "b", "x"].map((name) => ({ type: "approve", callId: `call_${name}` }))],
+    [
+      "an id that was not asked",
+      ["a", "b", "x"].map((name) => ({ type: "approve", callId: `call_${name}` })),
+    ],
   ])("refuses all when there are %s", (_name, answers) => {
     expect(types(...answers)).toEqual(["refuse", "refuse", "refuse"]);
   });
 
-  it.each([[undefined], [null], ["approve"], [{}], [{ decisions: "approve" }], [[{ type: "approve" }]]])(
-    "refuses all when it is %j",
-    (response) => {
-      expect(Object.values(readAskResponse(asked("a"), response)).map(({ type }) => type)).toEqual(["refuse"]);
-    },
-  );
+  it.each([
+    [undefined],
+    [null],
+    ["approve"],
+    [{}],
+    [{ decisions: "approve" }],
+    [[{ type: "approve" }]],
+  ])("refuses all when it is %j", (response) => {
+    expect(Object.values(readAskResponse(asked("a"), response)).map(({ type }) => type)).toEqual([
+      "refuse",
+    ]);
+  });
 
   it("refuses only the call whose answer is wrong", () => {
     expect(
-      types({ type: "edit", editedAction: { name: "mcp__s__b", args: {} } }, { type: "edit", editedAction: { args: [1] } }, null),
+      types(
+        { type: "edit", editedAction: { name: "mcp__s__b", args: {} } },
+        { type: "edit", editedAction: { args: [1] } },
+        null,
+      ),
     ).toEqual(["refuse", "refuse", "refuse"]);
-    expect(types({ type: "yes" }, { type: "approve" }, { type: "edit" })).toEqual(["refuse", "approve", "refuse"]);
+    expect(types({ type: "yes" }, { type: "approve" }, { type: "edit" })).toEqual([
+      "refuse",
+      "approve",
+      "refuse",
+    ]);
   });
 
   it("keeps edited arguments, message and who answered, per call", () => {
@@ -95,13 +131,19 @@ describe("the answer", () => {
       // Of what the person wrote: nothing else runs.
       digest: argumentsDigest({ x: 1 }),
     });
-    expect(decisions["call_b"]).toMatchObject({ type: "reject", message: "not now", digest: "digest_b" });
+    expect(decisions["call_b"]).toMatchObject({
+      type: "reject",
+      message: "not now",
+      digest: "digest_b",
+    });
   });
 });
 
 describe("the digest of arguments", () => {
   it("does not depend on the order of keys, and on everything else", () => {
-    expect(argumentsDigest({ a: 1, b: { c: 2, d: 3 } })).toBe(argumentsDigest({ b: { d: 3, c: 2 }, a: 1 }));
+    expect(argumentsDigest({ a: 1, b: { c: 2, d: 3 } })).toBe(
+      argumentsDigest({ b: { d: 3, c: 2 }, a: 1 }),
+    );
     expect(argumentsDigest({ a: 1 })).not.toBe(argumentsDigest({ a: "1" }));
     expect(argumentsDigest([1, 2])).not.toBe(argumentsDigest([2, 1]));
     expect(argumentsDigest(undefined)).toBe(argumentsDigest(undefined));

@@ -6,16 +6,29 @@ import { permissionOf, type Operation } from "../../../src/policy/operation.js";
 import { parsePermission } from "../../../src/policy/permission.js";
 import { Rules } from "../../../src/policy/rules.js";
 
-const call = (serverName: string, toolName: string): Operation => ({ kind: "call", serverName, toolName, arguments: {} });
+const call = (serverName: string, toolName: string): Operation => ({
+  kind: "call",
+  serverName,
+  toolName,
+  arguments: {},
+});
 const read = (serverName: string, uri: string): Operation => ({ kind: "read", serverName, uri });
 const list = (serverName: string): Operation => ({ kind: "list", serverName });
-const invoke = (serverName: string, promptName: string): Operation => ({ kind: "invoke", serverName, promptName, arguments: {} });
+const invoke = (serverName: string, promptName: string): Operation => ({
+  kind: "invoke",
+  serverName,
+  promptName,
+  arguments: {},
+});
 
 function matches(permission: string, operation: Operation): boolean {
-  const target = operation.kind === "call" ? operation.toolName : operation.kind === "read" ? operation.uri : "";
+  const target =
+    operation.kind === "call" ? operation.toolName : operation.kind === "read" ? operation.uri : "";
   const name = operation.kind === "invoke" ? operation.promptName : target;
   const { kinds, matchesServer, matchesTarget } = parsePermission(permission, "policy.deny");
-  return kinds.includes(operation.kind) && matchesServer(operation.serverName) && matchesTarget(name);
+  return (
+    kinds.includes(operation.kind) && matchesServer(operation.serverName) && matchesTarget(name)
+  );
 }
 
 describe("permissions", () => {
@@ -85,21 +98,34 @@ describe("permissions", () => {
   });
 
   it("name an operation as rules do", () => {
-    expect([call("s", "t"), read("s", "a:b"), invoke("s", "p"), list("s")].map(permissionOf)).toEqual([
-      "mcp:call:s:t",
-      "mcp:read:s:a:b",
-      "mcp:invoke:s:p",
-      "mcp:list:s",
-    ]);
+    expect(
+      [call("s", "t"), read("s", "a:b"), invoke("s", "p"), list("s")].map(permissionOf),
+    ).toEqual(["mcp:call:s:t", "mcp:read:s:a:b", "mcp:invoke:s:p", "mcp:list:s"]);
   });
 
   it("match any characters with * and one with ?, whatever the text is", () => {
-    const char = fc.constantFrom("a", "b", ".", "/", "\n", "_", "-", "*", "?", " ", "é", "\u2028", "\uFFFF");
+    const char = fc.constantFrom(
+      "a",
+      "b",
+      ".",
+      "/",
+      "\n",
+      "_",
+      "-",
+      "*",
+      "?",
+      " ",
+      "é",
+      "\u2028",
+      "\uFFFF",
+    );
     const text = fc.array(char, { maxLength: 8 }).map((chars) => chars.join(""));
     fc.assert(
       fc.property(text, text, (pattern, subject) => {
         const glob = pattern.replace(/[.]/g, "\\$&");
-        const oracle = Array.from(pattern, (char) => (char === "*" ? "[^]*" : char === "?" ? "[^]" : char.replace(/[.]/, "\\.")));
+        const oracle = Array.from(pattern, (char) =>
+          char === "*" ? "[^]*" : char === "?" ? "[^]" : char.replace(/[.]/, "\\."),
+        );
         if (pattern === "") return;
         expect(matchGlob(glob)(subject)).toBe(new RegExp(`^${oracle.join("")}$`).test(subject));
       }),
@@ -130,14 +156,16 @@ describe("rules", () => {
     const denied = new Rules({ deny: ["mcp:*:s:*"] });
     expect([denied.deniesAll("call", "s"), denied.deniesAll("call", "t")]).toEqual([true, false]);
     const listed = new Rules({ allow: ["mcp:call:s:get_*"], default: "deny" });
-    expect([listed.deniesAll("call", "s"), listed.deniesAll("read", "s"), listed.deniesAll("call", "t")]).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    expect([
+      listed.deniesAll("call", "s"),
+      listed.deniesAll("read", "s"),
+      listed.deniesAll("call", "t"),
+    ]).toEqual([false, true, true]);
   });
 
   it("refuse an allow list that allows nothing", () => {
-    expect(() => new Rules({ allow: ["mcp:call:s:*"] })).toThrow(/Add default: "ask" or default: "deny"/);
+    expect(() => new Rules({ allow: ["mcp:call:s:*"] })).toThrow(
+      /Add default: "ask" or default: "deny"/,
+    );
   });
 });

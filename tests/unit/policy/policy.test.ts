@@ -1,15 +1,26 @@
 import fc from "fast-check";
 
 import type { McpHubOptions } from "../../../src/config/hubOptions.js";
-import type { McpRunContext, PolicyOptions, PolicyRequest, PolicyFunction } from "../../../src/config/policyOptions.js";
+import type {
+  McpRunContext,
+  PolicyOptions,
+  PolicyRequest,
+  PolicyFunction,
+} from "../../../src/config/policyOptions.js";
 import { resolveHubOptions } from "../../../src/config/settings.js";
 import type { Operation } from "../../../src/policy/operation.js";
 import { Policy } from "../../../src/policy/policy.js";
 
-type Options = Omit<McpHubOptions, "mcpServers"> & { readonly server?: object; readonly other?: object };
+type Options = Omit<McpHubOptions, "mcpServers"> & {
+  readonly server?: object;
+  readonly other?: object;
+};
 
 function policyOf({ server = {}, other = {}, ...rest }: Options = {}): Policy {
-  const settings = resolveHubOptions({ ...rest, mcpServers: { s: { command: "x", ...server }, o: { command: "x", ...other } } });
+  const settings = resolveHubOptions({
+    ...rest,
+    mcpServers: { s: { command: "x", ...server }, o: { command: "x", ...other } },
+  });
   return new Policy(settings, settings.policy);
 }
 
@@ -44,7 +55,16 @@ describe("the table of operation, rule, tier, override, trust and default", () =
     ["a list", { kind: "list", serverName: "s" }, "read"],
   ] as const satisfies [string, Operation, string][];
   const rules = [undefined, ...DECISIONS] as const;
-  const overrides = [undefined, "open", "strict", "readonly", "allow", "ask", "deny", { class: "read" }] as const;
+  const overrides = [
+    undefined,
+    "open",
+    "strict",
+    "readonly",
+    "allow",
+    "ask",
+    "deny",
+    { class: "read" },
+  ] as const;
 
   it.each(operations)("%s", (_name, operation, trustedClass) => {
     let rows = 0;
@@ -57,7 +77,10 @@ describe("the table of operation, rule, tier, override, trust and default", () =
               const target = operation.kind === "list" ? "s" : "s:t";
               const decided = decide(
                 {
-                  policy: { ...(rule === undefined ? {} : { [rule]: [`mcp:${operation.kind}:${target}`] }), default: fallback },
+                  policy: {
+                    ...(rule === undefined ? {} : { [rule]: [`mcp:${operation.kind}:${target}`] }),
+                    default: fallback,
+                  },
                   server: {
                     tier,
                     trustAnnotations,
@@ -70,7 +93,10 @@ describe("the table of operation, rule, tier, override, trust and default", () =
               const own = isCall && !trustAnnotations ? "destructive" : trustedClass;
               const toolClass = isCall && typeof override === "object" ? override.class : own;
               const permission = isCall && typeof override === "string" ? override : tier;
-              const tiered = permission in TIERS ? TIERS[permission as keyof typeof TIERS][toolClass] : permission;
+              const tiered =
+                permission in TIERS
+                  ? TIERS[permission as keyof typeof TIERS][toolClass]
+                  : permission;
               expect([rule, fallback, tier, override, trustAnnotations, decided]).toEqual([
                 rule,
                 fallback,
@@ -92,16 +118,26 @@ describe("rules that are added", () => {
   const list = fc.array(permission, { maxLength: 4 });
   const tier = fc.constantFrom(...(Object.keys(TIERS) as (keyof typeof TIERS)[]));
   const override = fc.constantFrom("open", "strict", "readonly", "allow", "ask", "deny");
-  const policy = fc.record({ deny: list, ask: list, allow: list, default: fc.constantFrom(...DECISIONS) });
+  const policy = fc.record({
+    deny: list,
+    ask: list,
+    allow: list,
+    default: fc.constantFrom(...DECISIONS),
+  });
   const operation = fc
-    .tuple(fc.constantFrom("call", "read", "invoke"), fc.constantFrom("s", "o"), fc.constantFrom("ab", "cd", "b", ""))
+    .tuple(
+      fc.constantFrom("call", "read", "invoke"),
+      fc.constantFrom("s", "o"),
+      fc.constantFrom("ab", "cd", "b", ""),
+    )
     .map(([what, serverName, name]): Operation => {
       if (what === "call") return { kind: what, serverName, toolName: name, arguments: {} };
       return what === "read"
         ? { kind: what, serverName, uri: name }
         : { kind: "invoke", serverName, promptName: name, arguments: {} };
     });
-  const rank = (options: Options, wanted: Operation): number => DECISIONS.indexOf(policyOf(options).decide(wanted, {}).kind);
+  const rank = (options: Options, wanted: Operation): number =>
+    DECISIONS.indexOf(policyOf(options).decide(wanted, {}).kind);
 
   it("never allow more when they deny", () => {
     fc.assert(
@@ -114,7 +150,10 @@ describe("rules that are added", () => {
         (rules, added, permissionTier, overrides, wanted) => {
           const server = { tier: permissionTier, overrides };
           const before = rank({ policy: rules, server }, wanted);
-          const after = rank({ policy: { ...rules, deny: [...rules.deny, added] }, server }, wanted);
+          const after = rank(
+            { policy: { ...rules, deny: [...rules.deny, added] }, server },
+            wanted,
+          );
           expect(after).toBeGreaterThanOrEqual(before);
         },
       ),
@@ -124,18 +163,26 @@ describe("rules that are added", () => {
 
   it("decide the same in any order, and a function never loosens them", () => {
     fc.assert(
-      fc.property(policy, operation, fc.constantFrom(...DECISIONS, undefined), (rules, wanted, answer) => {
-        const turned = {
-          ...rules,
-          deny: [...rules.deny].reverse(),
-          ask: [...rules.ask].reverse(),
-          allow: [...rules.allow].reverse(),
-        };
-        expect(rank({ policy: turned }, wanted)).toBe(rank({ policy: rules }, wanted));
-        expect(rank({ policy: { ...rules, decide: () => answer } }, wanted)).toBe(
-          Math.max(rank({ policy: rules }, wanted), answer === undefined ? 0 : DECISIONS.indexOf(answer)),
-        );
-      }),
+      fc.property(
+        policy,
+        operation,
+        fc.constantFrom(...DECISIONS, undefined),
+        (rules, wanted, answer) => {
+          const turned = {
+            ...rules,
+            deny: [...rules.deny].reverse(),
+            ask: [...rules.ask].reverse(),
+            allow: [...rules.allow].reverse(),
+          };
+          expect(rank({ policy: turned }, wanted)).toBe(rank({ policy: rules }, wanted));
+          expect(rank({ policy: { ...rules, decide: () => answer } }, wanted)).toBe(
+            Math.max(
+              rank({ policy: rules }, wanted),
+              answer === undefined ? 0 : DECISIONS.indexOf(answer),
+            ),
+          );
+        },
+      ),
       { numRuns: 1_000 },
     );
   });
@@ -154,14 +201,9 @@ describe("overrides", () => {
       },
     };
     const of = (toolName: string): string => decide({ server }, call(toolName));
-    expect(["get_x", "get_secret", "get_one_secret", "drop_x", "drop_draft", "other"].map(of)).toEqual([
-      "allow",
-      "deny",
-      "ask",
-      "deny",
-      "allow",
-      "ask",
-    ]);
+    expect(
+      ["get_x", "get_secret", "get_one_secret", "drop_x", "drop_draft", "other"].map(of),
+    ).toEqual(["allow", "deny", "ask", "deny", "allow", "ask"]);
   });
 
   it("apply the tier of an override to the class of the tool", () => {
@@ -171,7 +213,10 @@ describe("overrides", () => {
   });
 
   it("set the class; of several, the most harmful one wins", () => {
-    const server = { tier: "cautious", overrides: { "*": { class: "read" }, "set_*": { class: "write" } } };
+    const server = {
+      tier: "cautious",
+      overrides: { "*": { class: "read" }, "set_*": { class: "write" } },
+    };
     const policy = policyOf({ server });
     expect(policy.decide(call("get"), {})).toMatchObject({ kind: "allow", class: "read" });
     expect(policy.decide(call("set_x"), {})).toMatchObject({ kind: "ask", class: "write" });
@@ -207,7 +252,12 @@ describe("reads", () => {
   });
 
   const denied: PolicyOptions = {
-    deny: ["mcp:read:s:file:///my docs/*", "mcp:read:s:file:///etc/*", "mcp:read:s:file:///one", "mcp:read:s:notes://secret/*"],
+    deny: [
+      "mcp:read:s:file:///my docs/*",
+      "mcp:read:s:file:///etc/*",
+      "mcp:read:s:file:///one",
+      "mcp:read:s:notes://secret/*",
+    ],
   };
   it.each([
     ["file:///my%20docs/x", "deny"],
@@ -263,9 +313,19 @@ describe("a policy function", () => {
     ["answers null", () => null as never, "deny", /gave no decision/],
     ["answers with another word", () => "yes" as never, "deny", /gave no decision/],
     ["answers with an empty object", () => ({}) as never, "deny", /gave no decision/],
-    ["answers later", (() => Promise.reject(new Error("late"))) as never, "deny", /returned a promise/],
+    [
+      "answers later",
+      (() => Promise.reject(new Error("late"))) as never,
+      "deny",
+      /returned a promise/,
+    ],
     ["has no opinion", () => undefined, "allow", /.*/],
-    ["gives a reason", () => ({ decision: "ask", reason: "over 100 EUR" }), "ask", /^over 100 EUR$/],
+    [
+      "gives a reason",
+      () => ({ decision: "ask", reason: "over 100 EUR" }),
+      "ask",
+      /^over 100 EUR$/,
+    ],
     ["denies", () => "deny", "deny", /says deny/],
   ])("that %s", (_name, policy, kind, reason) => {
     const decision = policyOf({ policy }).decide(call("t"), {});
@@ -274,10 +334,19 @@ describe("a policy function", () => {
   });
 
   it("hides a tool when it denies it without arguments, not when it denies certain arguments", () => {
-    const byArguments: PolicyFunction = ({ arguments: args }) => (args === undefined ? undefined : "deny");
-    expect(policyOf({ policy: byArguments }).decide(call("t"), {})).toMatchObject({ kind: "deny", isHidden: false });
-    expect(policyOf({ policy: () => "deny" }).decide(call("t"), {})).toMatchObject({ kind: "deny", isHidden: true });
-    expect(policyOf({ policy: { deny: ["mcp:call:s:t"] } }).decide(call("t"), {})).toMatchObject({ isHidden: true });
+    const byArguments: PolicyFunction = ({ arguments: args }) =>
+      args === undefined ? undefined : "deny";
+    expect(policyOf({ policy: byArguments }).decide(call("t"), {})).toMatchObject({
+      kind: "deny",
+      isHidden: false,
+    });
+    expect(policyOf({ policy: () => "deny" }).decide(call("t"), {})).toMatchObject({
+      kind: "deny",
+      isHidden: true,
+    });
+    expect(policyOf({ policy: { deny: ["mcp:call:s:t"] } }).decide(call("t"), {})).toMatchObject({
+      isHidden: true,
+    });
   });
 
   it("gets the context of the run", () => {
@@ -289,8 +358,13 @@ describe("a policy function", () => {
 });
 
 describe("scopes and workspaces", () => {
-  const server = { scopes: ["crm"], overrides: { "admin_*": { scopes: ["admin"] } }, workspaces: ["/projects/*"] };
-  const at = (context: McpRunContext, toolName = "t"): string => decide({ server }, call(toolName), context);
+  const server = {
+    scopes: ["crm"],
+    overrides: { "admin_*": { scopes: ["admin"] } },
+    workspaces: ["/projects/*"],
+  };
+  const at = (context: McpRunContext, toolName = "t"): string =>
+    decide({ server }, call(toolName), context);
 
   it("are all required, those of the server and those of the override", () => {
     const workspace = "/projects/a";
@@ -321,7 +395,9 @@ describe("scopes and workspaces", () => {
     expect(keyOf({ workspace: "/projects/a", scopes: ["crm"], user: "a" })).toBe(
       keyOf({ workspace: "/projects/b", scopes: ["crm", "x"] }),
     );
-    expect(keyOf({ workspace: "/projects/a", scopes: ["crm"] })).not.toBe(keyOf({ workspace: "/projects/a", scopes: ["admin"] }));
+    expect(keyOf({ workspace: "/projects/a", scopes: ["crm"] })).not.toBe(
+      keyOf({ workspace: "/projects/a", scopes: ["admin"] }),
+    );
     expect(policyOf().audienceOf({ workspace: "/any", scopes: ["x"] }).key).toBe("");
   });
 });
@@ -330,14 +406,26 @@ describe("a policy as a whole", () => {
   it("has the same key for the same rules, and another one for others", () => {
     const options: Options = { policy: { deny: ["mcp:call:s:a"] }, server: { tier: "cautious" } };
     expect(policyOf(options).key).toBe(policyOf({ ...options }).key);
-    expect(policyOf({ ...options, policy: { deny: ["mcp:call:s:b"] } }).key).not.toBe(policyOf(options).key);
-    expect(policyOf({ ...options, server: { tier: "strict" } }).key).not.toBe(policyOf(options).key);
+    expect(policyOf({ ...options, policy: { deny: ["mcp:call:s:b"] } }).key).not.toBe(
+      policyOf(options).key,
+    );
+    expect(policyOf({ ...options, server: { tier: "strict" } }).key).not.toBe(
+      policyOf(options).key,
+    );
   });
 
   it("names servers whose tier cannot tell reads from writes, and rules that match no server", () => {
-    expect(policyOf({ tier: "readonly", other: { trustAnnotations: true } }).serversWithoutClasses()).toEqual(["s"]);
+    expect(
+      policyOf({ tier: "readonly", other: { trustAnnotations: true } }).serversWithoutClasses(),
+    ).toEqual(["s"]);
     expect(policyOf({ tier: "strict" }).serversWithoutClasses()).toEqual([]);
-    expect(policyOf({ server: { tier: "cautious", overrides: { "get_*": "allow" } } }).serversWithoutClasses()).toEqual([]);
-    expect(policyOf({ policy: { deny: ["mcp:call:gihub:*", "mcp:call:*:x"] } }).unusedRules()).toEqual(["mcp:call:gihub:*"]);
+    expect(
+      policyOf({
+        server: { tier: "cautious", overrides: { "get_*": "allow" } },
+      }).serversWithoutClasses(),
+    ).toEqual([]);
+    expect(
+      policyOf({ policy: { deny: ["mcp:call:gihub:*", "mcp:call:*:x"] } }).unusedRules(),
+    ).toEqual(["mcp:call:gihub:*"]);
   });
 });

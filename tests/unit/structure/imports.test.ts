@@ -4,14 +4,21 @@ import { fileURLToPath } from "node:url";
 
 const src = fileURLToPath(new URL("../../../src", import.meta.url));
 
-/** The folders in the order of the data flow; a file imports from its own folder and from those before it. */
-const ROOMS = "text config connect catalog policy call disclose input ask hub agent faces".split(" ");
+/**
+ * The folders in the order of the data flow; a file imports from its own folder and from those
+ * before it.
+ */
+const ROOMS = "text config connect catalog policy call disclose input ask hub agent faces".split(
+  " ",
+);
 /** Entry points: named exports, nothing else. */
 const ENTRIES = ["index.ts", "core.ts", "graph.ts", "chain.ts", "testing.ts"];
 /** May be imported from everywhere, and import nothing but each other. */
 const SHARED = ["errors", "events", "state"];
 
-const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) =>
+  file.endsWith(".ts"),
+);
 
 function roomOf(file: string): string {
   const [first] = file.replace(/\.ts$/, "").split("/") as [string];
@@ -30,18 +37,21 @@ function importsOf(file: string): { readonly packages: string[]; readonly own: s
 }
 
 describe("imports", () => {
-  it.each(files.filter((file) => !ENTRIES.includes(file)))("%s imports from its own folder and earlier folders", (file) => {
-    const room = roomOf(file);
-    for (const target of importsOf(file).own) {
-      const targetRoom = roomOf(target);
-      if (SHARED.includes(targetRoom)) continue;
-      expect(SHARED).not.toContain(room);
-      expect(ROOMS.indexOf(targetRoom)).toBeGreaterThanOrEqual(0);
-      expect(`${targetRoom} <= ${room}: ${ROOMS.indexOf(targetRoom) <= ROOMS.indexOf(room)}`).toBe(
-        `${targetRoom} <= ${room}: true`,
-      );
-    }
-  });
+  it.each(files.filter((file) => !ENTRIES.includes(file)))(
+    "%s imports from its own folder and earlier folders",
+    (file) => {
+      const room = roomOf(file);
+      for (const target of importsOf(file).own) {
+        const targetRoom = roomOf(target);
+        if (SHARED.includes(targetRoom)) continue;
+        expect(SHARED).not.toContain(room);
+        expect(ROOMS.indexOf(targetRoom)).toBeGreaterThanOrEqual(0);
+        expect(
+          `${targetRoom} <= ${room}: ${ROOMS.indexOf(targetRoom) <= ROOMS.indexOf(room)}`,
+        ).toBe(`${targetRoom} <= ${room}: true`);
+      }
+    },
+  );
 
   it("only the middleware imports langchain, and nothing at run time imports the adapter", () => {
     for (const file of files) {
@@ -59,7 +69,9 @@ describe("imports", () => {
   });
 
   it("only config/ reads the environment of the process", () => {
-    for (const file of files.filter((name) => !name.startsWith("config/") && !name.startsWith("connect/stdio/"))) {
+    for (const file of files.filter(
+      (name) => !name.startsWith("config/") && !name.startsWith("connect/stdio/"),
+    )) {
       expect(readFileSync(join(src, file), "utf8")).not.toContain("process.env");
     }
   });

@@ -8,7 +8,8 @@ import { CLIENT_INFO } from "../../../src/connect/open/openClient.js";
 import { optionsPage } from "../../support/optionsPage.mjs";
 import { agentOptionsSchema } from "../../../src/config/agentOptions.js";
 
-const read = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
+const read = (path: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 const unionOf = (source: string, type: string): string[] => {
   const [, body] = new RegExp(`export type ${type} =([\\s\\S]*?);`).exec(source)!;
   return [...body!.matchAll(/"([A-Z_]+)"/g)].map(([, name]) => name!);
@@ -17,7 +18,9 @@ const unionOf = (source: string, type: string): string[] => {
 describe("the reference pages", () => {
   it("have a section for each error code and for no other", () => {
     const codes = unionOf(read("src/errors.ts"), "McpErrorCode");
-    const sections = [...read("docs/reference/errors.md").matchAll(/^## `([A-Z_]+)`/gm)].map(([, name]) => name);
+    const sections = [...read("docs/reference/errors.md").matchAll(/^## `([A-Z_]+)`/gm)].map(
+      ([, name]) => name,
+    );
     expect(sections.sort()).toEqual(codes.sort());
   });
 
@@ -45,9 +48,18 @@ describe("the reference pages", () => {
   });
 
   it("have every option of the schemas", () => {
-    const rows = new Set([...read("docs/reference/options.md").matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name));
-    const schemas = [hubOptionsSchema, wrapOptionsSchema, serverEntrySchema, wrappedServerSchema, agentOptionsSchema];
-    for (const option of schemas.flatMap((schema) => Object.keys(schema.shape))) expect([...rows]).toContain(option);
+    const rows = new Set(
+      [...read("docs/reference/options.md").matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name),
+    );
+    const schemas = [
+      hubOptionsSchema,
+      wrapOptionsSchema,
+      serverEntrySchema,
+      wrappedServerSchema,
+      agentOptionsSchema,
+    ];
+    for (const option of schemas.flatMap((schema) => Object.keys(schema.shape)))
+      expect([...rows]).toContain(option);
   });
 });
 
