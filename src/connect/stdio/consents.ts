@@ -2,7 +2,6 @@ import { createHmac, randomBytes } from "node:crypto";
 import { delimiter, resolve } from "node:path";
 
 import stringify from "safe-stable-stringify";
-import which from "which";
 
 import type { ConsentRequest, ConsentSettings } from "../../config/securityOptions.js";
 import { maskSecrets } from "../../config/variables.js";
@@ -349,6 +348,8 @@ async function programOf(
 ): Promise<string> {
   if (/[\\/]/.test(command)) return resolve(folder, command);
   const path = (PATH ?? Path ?? "").split(delimiter).map((entry) => resolve(folder, entry));
+  // Loaded on use: most hubs ask for no consent.
+  const { default: which } = await import("which");
   return (await which(command, { nothrow: true, path: path.join(delimiter) })) ?? command;
 }
 
