@@ -140,6 +140,28 @@ describe("tokens that expire", () => {
     expect(JSON.stringify(hub.status())).not.toMatch(/access-\d|refresh-\d/);
   });
 
+  it("are sent to the authorization server that they are from, whatever the server names later", async () => {
+    const [first, second] = await Promise.all([authorizationServer(), authorizationServer()]);
+    const http = await protectedServer(first.url, "access-0");
+    const { provider } = providerOf(first.url);
+    const { saveTokens } = provider;
+    // A provider that keeps only what the protocol names.
+    provider.saveTokens = ({ access_token, refresh_token, token_type }) =>
+      saveTokens({
+        access_token,
+        token_type,
+        ...(refresh_token === undefined ? {} : { refresh_token }),
+      });
+    const hub = hubOf({ s: { url: http.url, authProvider: provider } });
+    await hub.connect(undefined, { onFailure: "throw" });
+    http.options["token"] = "access-1";
+    expect((await hub.callTool("s", "look")).status).toBe("success");
+    http.options["token"] = "never";
+    http.options["protectedBy"] = second.url;
+    await expect(hub.callTool("s", "look")).rejects.toMatchObject({ code: "AUTH_REQUIRED" });
+    expect([first.seen.refreshes, second.seen.refreshes]).toEqual([1, 0]);
+  });
+
   it("are missing: the provider is asked, and the server needs a sign-in", async () => {
     const authorization = await authorizationServer();
     const http = await protectedServer(authorization.url, "access-0");

@@ -21,6 +21,9 @@ export interface AuthorizedFetchParts {
 /* Keeps a hanging authorization server from blocking all calls. */
 const RENEW_MS = 15_000;
 
+/** Origins that have given tokens to a provider first: its refresh token and secret go nowhere else. */
+const issuers = new WeakMap<OAuthClientProvider, string>();
+
 /**
  * A `fetch` that renews a refused access token once for all concurrent requests, then sends each of
  * them once more. The SDK renews per request, which servers take for theft of the refresh token. A
@@ -29,13 +32,29 @@ const RENEW_MS = 15_000;
  * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#token-handling
  */
 export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
-  const { serverName, serverUrl, provider, fetch: send, onToken, onRefused } = parts;
+  const { serverName, serverUrl, provider, onToken, onRefused } = parts;
   const refusal = (why: string): McpAuthRequiredError => {
     const error = signInError(serverName, why);
     onRefused(error);
     return error;
   };
   let renewing: Promise<void> | undefined;
+
+  const send: FetchLike = async (url, init) => {
+    const grant = grantOf(init);
+    if (grant === undefined) return parts.fetch(url, init);
+    const { origin } = new URL(url);
+    const issuer = issuers.get(provider);
+    // A code proves that a person has just signed in there.
+    if (grant !== "authorization_code" && issuer !== undefined && issuer !== origin) {
+      throw refusal(
+        `it names the authorization server ${origin}, but its tokens are from ${issuer} and are not sent elsewhere`,
+      );
+    }
+    const response = await parts.fetch(url, init);
+    if (response.ok) issuers.set(provider, origin);
+    return response;
+  };
 
   const renew = async (refused: Response): Promise<void> => {
     const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
@@ -76,6 +95,13 @@ export function authorizedFetch(parts: AuthorizedFetchParts): FetchLike {
     await provider.invalidateCredentials?.("tokens");
     throw refusal("it refuses a token that was just renewed");
   };
+}
+
+/** The `grant_type` of a token request. */
+function grantOf(init: RequestInit | undefined): string | undefined {
+  const { method, body } = init ?? {};
+  if (method !== "POST" || !(body instanceof URLSearchParams)) return undefined;
+  return body.get("grant_type") ?? undefined;
 }
 
 /**
