@@ -5,6 +5,7 @@ import { callRows } from "./rows/calls.js";
 import { closeRows, connectRows, hangingRows } from "./rows/connections.js";
 import { fidelityRows } from "./rows/fidelity.js";
 import { hooksRows } from "./rows/hooks.js";
+import { hostileRows } from "./rows/hostile.js";
 import { importRows } from "./rows/imports.js";
 import { mentionRows } from "./rows/mentions.js";
 import { promptRows } from "./rows/prompt.js";
@@ -21,6 +22,7 @@ const groups: Readonly<Record<string, () => Promise<Row[]>>> = {
   connect: connectRows,
   hanging: hangingRows,
   close: closeRows,
+  hostile: hostileRows,
 };
 
 const wanted = process.argv.slice(2);

@@ -23,3 +23,25 @@ export function atOnce<Result>(steps: Steps<Result>): Result {
     if (done === true) return value;
   }
 }
+
+/**
+ * Notices when a stream takes all the time: its pieces may come one after another without a turn
+ * of the event loop.
+ */
+export class TurnClock {
+  #startedAt: number | undefined;
+
+  /** Begins to count; a turn of the event loop ends it. */
+  begin(): void {
+    if (this.#startedAt !== undefined) return;
+    this.#startedAt = performance.now();
+    setImmediate(() => {
+      this.#startedAt = undefined;
+    });
+  }
+
+  /** True when the pieces since the last turn have taken too long. */
+  get isOver(): boolean {
+    return this.#startedAt !== undefined && performance.now() - this.#startedAt > SLICE_MS;
+  }
+}

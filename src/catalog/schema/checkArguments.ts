@@ -33,6 +33,9 @@ export function checkArguments(
   }
 }
 
+/** Schema objects of a schema that is checked; with more of them the server decides. */
+const MAX_SCHEMA_OBJECTS = 5_000;
+
 /** Schema objects that one check may look at: references can double them with every level. */
 export const MAX_CHECK_STEPS = 50_000;
 let steps = 0;
@@ -75,13 +78,16 @@ function validatorFor(schema: JsonSchema, hash: string): Validator | undefined {
 
 /**
  * A copy of a schema that accepts all that the original does; targets of references move into
- * `$defs`, relaxed too.
+ * `$defs`, relaxed too. @throws for a schema that is too large.
  */
 export function lenientSchema(root: JsonSchema): unknown {
   const names = new Map<string, string>();
   const pending: string[] = [];
+  let size = 0;
   const relaxed = (schema: unknown): unknown =>
     mapSchema(schema, (copy) => {
+      size += 1;
+      if (size > MAX_SCHEMA_OBJECTS) throw new Error("too many schema objects");
       for (const keyword of IGNORED) delete copy[keyword];
       const reference = copy["$ref"];
       if (reference !== undefined) {
@@ -99,8 +105,9 @@ export function lenientSchema(root: JsonSchema): unknown {
     });
   const whole = relaxed(root);
   const definitions: Record<string, unknown> = {};
-  for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
-    definitions[names.get(next)!] = relaxed(resolvePointer(root, next));
+  // Grows while it is walked.
+  for (const reference of pending) {
+    definitions[names.get(reference)!] = relaxed(resolvePointer(root, reference));
   }
   return names.size === 0 || !isRecord(whole) ? whole : { ...whole, $defs: definitions };
 }

@@ -219,7 +219,7 @@ export class SearchIndex {
         ),
       );
     }
-    return best(this.#hits(touched, total, accepts), limit);
+    return this.#best(touched, total, limit, accepts);
   }
 
   #isLive(entry: number): boolean {
@@ -252,21 +252,29 @@ export class SearchIndex {
     }
   }
 
-  /** Turns what was collected into hits, and clears the accumulators. */
-  #hits(touched: readonly number[], total: number, accepts: (key: string) => boolean): Hit[] {
-    const hits: Hit[] = [];
+  /** The best hits in order, without sorting all that was collected; clears the accumulators. */
+  #best(
+    touched: readonly number[],
+    total: number,
+    limit: number,
+    accepts: (key: string) => boolean,
+  ): Hit[] {
+    const top: Hit[] = [];
     for (const id of touched) {
-      const key = this.#keys[id]!;
-      if (accepts(key)) {
-        const share = Math.min(1, this.#named[id]! / this.#nameWords[id]!);
-        const score = this.#scores[id]! * (1 + NAME_SHARE_BONUS * share);
-        hits.push({ key, score, coverage: Math.min(1, this.#covered[id]! / total) });
-      }
+      const share = Math.min(1, this.#named[id]! / this.#nameWords[id]!);
+      const score = this.#scores[id]! * (1 + NAME_SHARE_BONUS * share);
+      const coverage = Math.min(1, this.#covered[id]! / total);
       this.#scores[id] = 0;
       this.#covered[id] = 0;
       this.#named[id] = 0;
+      const key = this.#keys[id]!;
+      let at = top.length;
+      while (at > 0 && isBetter(score, key, top[at - 1]!)) at -= 1;
+      if (at === limit || !accepts(key)) continue;
+      top.splice(at, 0, { key, score, coverage });
+      if (top.length > limit) top.pop();
     }
-    return hits;
+    return top;
   }
 
   #grow(size: number): void {
@@ -281,16 +289,6 @@ export class SearchIndex {
   }
 }
 
-/** The best hits in order, without sorting all of them. */
-function best(hits: readonly Hit[], limit: number): Hit[] {
-  const order = (a: Hit, b: Hit): number => b.score - a.score || (a.key < b.key ? -1 : 1);
-  const top: Hit[] = [];
-  for (const hit of hits) {
-    if (top.length === limit && order(hit, top[limit - 1]!) > 0) continue;
-    let at = top.length;
-    while (at > 0 && order(hit, top[at - 1]!) < 0) at -= 1;
-    top.splice(at, 0, hit);
-    if (top.length > limit) top.pop();
-  }
-  return top;
+function isBetter(score: number, key: string, than: Hit): boolean {
+  return score > than.score || (score === than.score && key < than.key);
 }

@@ -3,6 +3,7 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
 import { backoffMs } from "../backoff.js";
+import { TurnClock } from "../../text/slices.js";
 import { linkSignal, sleep } from "../../text/abort.js";
 
 /** Events of streamable HTTP that only `fetch` sees. */
@@ -138,6 +139,7 @@ function watched(response: Response, { onText, onEnd }: WatchedEvents): Response
   }
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
+  const turn = new TurnClock();
   let isResumable = false;
   let hasEnded = false;
   const end = (failure?: string): void => {
@@ -148,6 +150,8 @@ function watched(response: Response, { onText, onEnd }: WatchedEvents): Response
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
+        turn.begin();
+        if (turn.isOver) await new Promise((resolve) => setImmediate(resolve));
         const { done, value } = await reader.read();
         if (done) {
           end();

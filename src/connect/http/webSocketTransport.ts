@@ -5,6 +5,7 @@ import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol
 import { WebSocket } from "ws";
 
 import { messageOf } from "../../errors.js";
+import { TurnClock } from "../../text/slices.js";
 import { UNREAD } from "../failures.js";
 import { MessageBudget, tooManyBytes } from "../messageBudget.js";
 
@@ -28,6 +29,7 @@ export class WebSocketTransport implements Transport {
   readonly #lookup: LookupFunction | undefined;
   #socket: WebSocket | undefined;
   #endReason: string | undefined;
+  readonly #turn = new TurnClock();
 
   constructor(
     url: URL,
@@ -94,6 +96,7 @@ export class WebSocketTransport implements Transport {
   }
 
   #receive(data: WebSocket.RawData): void {
+    this.#turn.begin();
     const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
     try {
       new MessageBudget(this.#maxMessageBytes).take(bytes);
@@ -107,6 +110,10 @@ export class WebSocketTransport implements Transport {
     } catch (error) {
       this.onerror?.(error as Error);
     }
+    const socket = this.#socket!;
+    if (!this.#turn.isOver || socket.isPaused) return;
+    socket.pause();
+    setImmediate(() => socket.resume());
   }
 }
 

@@ -10,6 +10,7 @@ import type { TransportSettings } from "../../config/transport.js";
 import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
 import type { Wire } from "../open/openClient.js";
+import { TurnClock } from "../../text/slices.js";
 import { childEnvironment } from "./environment.js";
 import { LineSplitter } from "./lineSplitter.js";
 import { endGroup, forgetGroup, watchGroup } from "./processGroup.js";
@@ -45,6 +46,7 @@ export class StdioTransport implements Transport {
   #hasEnded = false;
   #hasExited = false;
   #strayLines = 0;
+  readonly #turn = new TurnClock();
 
   constructor(parameters: StdioParameters, maxMessageBytes: number) {
     this.#parameters = parameters;
@@ -168,6 +170,8 @@ export class StdioTransport implements Transport {
   }
 
   #receive(chunk: Buffer): void {
+    const stdout = this.#child!.stdout!;
+    this.#turn.begin();
     let lines: string[];
     try {
       lines = this.#lines.push(chunk);
@@ -186,6 +190,9 @@ export class StdioTransport implements Transport {
         this.onerror?.(error as Error);
       }
     }
+    if (!this.#turn.isOver || stdout.isPaused()) return;
+    stdout.pause();
+    setImmediate(() => stdout.resume());
   }
 
   #keepStderr(text: string): void {
