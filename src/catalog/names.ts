@@ -13,7 +13,9 @@ const MAX_SERVER_CHARS = 24;
  * The name of a tool for the model: `mcp__<server>__<tool>` where that is legal (`[A-Za-z0-9_-]`,
  * at most 64 characters) and unambiguous, otherwise a readable head and a short hash of the pair.
  * The same pair has the same name in every process.
- * @example boundName("tracker", "create_issue"); // → "mcp__tracker__create_issue"
+ * @example
+ * boundName("tracker", "create_issue");
+ * // → "mcp__tracker__create_issue"
  */
 export function boundName(serverName: string, toolName: string): string {
   const plain = `mcp__${serverName}__${toolName}`;

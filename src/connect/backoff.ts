@@ -5,7 +5,9 @@ const JITTER_MS = 500;
  * Milliseconds before the next attempt: doubles from `firstMs`, plus or minus at most 500 ms at
  * random, at most 30 s.
  * @param number - Number of the wait, from 1.
- * @example [1, 2, 3].map((number) => backoffMs(number, 1_000, () => 0.5)); // → [1000, 2000, 4000]
+ * @example
+ * [1, 2, 3].map((number) => backoffMs(number, 1_000, () => 0.5));
+ * // → [1000, 2000, 4000]
  */
 export function backoffMs(
   number: number,

@@ -56,9 +56,11 @@ const wrappedHubs = new WeakMap<
  * `connect()` or first use opens servers (option `startup`). Close it with `close()` or `await
  * using`.
  * @throws {McpConfigError} for wrong options.
- * @example await using hub = new McpHub({ mcpServers: { files: { command: "npx", args: ["-y",
- * "@modelcontextprotocol/server-filesystem", "."] } } }); const { connected, failed } = await
- * hub.connect();
+ * @example
+ * await using hub = new McpHub({
+ *   mcpServers: { files: { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] } },
+ * });
+ * const { connected, failed } = await hub.connect();
  */
 export class McpHub extends HubOperations {
   readonly #wrapped: Wrapped | undefined;

@@ -28,9 +28,10 @@ const KEY = /[\p{L}_][\p{L}\p{N}_.-]*=/uy;
  * be quoted; `\` escapes a quote or a backslash. Other values fill missing arguments in declared
  * order, and the last one takes the rest as typed. An undeclared key is a problem, except inside
  * that rest.
- * @example readCommandLine('high "it broke" today', [{ name: "priority", required: true }, { name:
- * "note", required: false }]); // → { kind: "arguments", arguments: { priority: "high", note: "\"it
- * broke\" today" } }
+ * @example
+ * const names = [{ name: "priority", required: true }, { name: "note", required: false }];
+ * readCommandLine('high "it broke" today', names);
+ * // → { kind: "arguments", arguments: { priority: "high", note: "\"it broke\" today" } }
  */
 export function readCommandLine(text: string, declared: readonly PromptArgument[]): CommandLine {
   const values = new Map<string, string>();

@@ -30,8 +30,9 @@ const TRAILING = ".,;:!?'*…’";
  * quoted: `@docs:"file:///two words.md"`, `@"docs:file:///two words.md"`. Punctuation after it and
  * unbalanced brackets are left out. Ignores code, e-mail addresses, and an `@` after a slash or a
  * backslash.
- * @example parseMentions("compare @docs:file:///a.md, please", ["docs"]); // → [{ serverName:
- * "docs", uri: "file:///a.md", start: 8, end: 26 }]
+ * @example
+ * parseMentions("compare @docs:file:///a.md, please", ["docs"]);
+ * // → [{ serverName: "docs", uri: "file:///a.md", start: 8, end: 26 }]
  */
 export function parseMentions(text: string, serverNames: readonly string[]): Mention[] {
   const mentions: Mention[] = [];

@@ -41,8 +41,9 @@ const PublicSchema = new StateSchema({
  * Makes a compiled agent graph with MCP tools; use `createMcpNodes` to build your own graph from
  * its parts.
  * @throws {McpConfigError} for unknown or wrong options.
- * @example const graph = createMcpGraph(hub, { model, checkpointer }); await graph.invoke({
- * messages: "Which files are here?" }, { configurable: { thread_id: "1" } });
+ * @example
+ * const graph = createMcpGraph(hub, { model, checkpointer });
+ * await graph.invoke({ messages: "Which files are here?" }, { configurable: { thread_id: "1" } });
  */
 export function createMcpGraph(hubOrClient: McpHub | WrappableClient, options: McpGraphOptions) {
   const { checkpointer, store, ...rest } = options;

@@ -83,13 +83,19 @@ export interface McpNodes {
  * out of the graph's input.
  * @param hubOrClient - A hub, or a `MultiServerMCPClient`, which is wrapped and stays yours.
  * @throws {McpConfigError} for unknown or wrong options.
- * @example const nodes = createMcpNodes(hub, { model }); const graph = new StateGraph(State)
- * .addNode("input", nodes.input) .addNode("callModel", nodes.callModel) .addNode("policy",
- * nodes.policy) .addNode("tools", nodes.tools) .addEdge(START, "input")
- * .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
- * .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
- * .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END]) .addEdge("tools",
- * "callModel") .compile({ checkpointer });
+ * @example
+ * const nodes = createMcpNodes(hub, { model });
+ * const graph = new StateGraph(State)
+ *   .addNode("input", nodes.input)
+ *   .addNode("callModel", nodes.callModel)
+ *   .addNode("policy", nodes.policy)
+ *   .addNode("tools", nodes.tools)
+ *   .addEdge(START, "input")
+ *   .addConditionalEdges("input", nodes.afterInput, ["callModel", "policy", END])
+ *   .addConditionalEdges("callModel", nodes.afterModel, ["policy", END])
+ *   .addConditionalEdges("policy", nodes.afterPolicy, ["tools", "callModel", END])
+ *   .addEdge("tools", "callModel")
+ *   .compile({ checkpointer });
  */
 export function createMcpNodes(
   hubOrClient: McpHub | WrappableClient,
