@@ -36,7 +36,7 @@ export type {
   SharedHubOptions,
   SnapshotStore,
 } from "./config/hubOptions.js";
-export { loadMcpConfig } from "./config/mcpJson.js";
+export { loadMcpConfig } from "./config/configFile.js";
 export type {
   DecisionKind,
   McpRunContext,

@@ -23,6 +23,7 @@ export interface RunOrigin {
 /** Codes of the `warning` event; each has a line in `docs/reference/events.md`. */
 export type WarningCode =
   | "OPTION_WITHOUT_EFFECT"
+  | "CONFIG_KEYS_LEFT_OUT"
   | "LARGE_ALWAYS_LOADED_SERVER"
   | "NO_TOOL_OFFERED"
   | "TOOL_MENDED"

@@ -6,6 +6,7 @@ import { isRecord } from "../text/isRecord.js";
 import { nearest } from "../text/nearest.js";
 import { given } from "./budgetOptions.js";
 import { DEFAULTS, type Budgets } from "./defaults.js";
+import { notesOf } from "./fileNotes.js";
 import {
   hubOptionsSchema,
   wrapOptionsSchema,
@@ -92,6 +93,8 @@ export interface HubSettings extends SecuritySettings {
   readonly callbacks: AdapterCallbacks;
   /** Given options that do nothing, with the reason; warned about once. */
   readonly withoutEffect: readonly { readonly option: string; readonly reason: string }[];
+  /** Sentences about what was left out of configuration files. */
+  readonly fileNotes: readonly string[];
 }
 
 const WITHOUT_EFFECT = {
@@ -140,6 +143,7 @@ export function resolveHubOptions(options: McpHubOptions): HubSettings {
     canAsk:
       canAsk(parsed, Object.values(parsed.mcpServers)) || parsed.security?.consent !== undefined,
     onConnectionError: parsed.onConnectionError ?? "ignore",
+    fileNotes: notesOf(options.mcpServers),
     withoutEffect: [
       ...optionsWithoutEffect.map(([option, reason]) => ({ option, reason })),
       ...encodings.map(([name]) => ({
@@ -194,6 +198,7 @@ export function resolveWrapOptions(
     canAsk: canAsk(parsed, Object.values(parsed.servers ?? {})),
     onConnectionError: "ignore",
     withoutEffect: [],
+    fileNotes: [],
   };
 }
 

@@ -5,6 +5,7 @@ import pLimit from "p-limit";
 
 import type { McpTool } from "../call/mcpTool.js";
 import type { ServerSnapshot } from "../catalog/catalog.js";
+import { loadMcpConfig } from "../config/configFile.js";
 import type { McpHubOptions, McpWrapOptions } from "../config/hubOptions.js";
 import { parseOptions } from "../config/parseOptions.js";
 import { policySchema, type McpRunContext, type PolicyOptions } from "../config/policyOptions.js";
@@ -84,7 +85,23 @@ export class McpHub extends HubOperations {
         option,
       );
     }
+    if (settings.fileNotes.length > 0)
+      events.warn("CONFIG_KEYS_LEFT_OUT", settings.fileNotes.join(" "));
     warnAboutPolicy(policy, events);
+  }
+
+  /**
+   * Makes a hub from configuration files of desktop hosts, editors or your own, as
+   * {@link loadMcpConfig} reads them.
+   * @param paths - A file, or several: of servers with one name, that of the last file counts.
+   * @param options - Hub options; they win over those in the files.
+   * @throws {McpConfigError} when a file cannot be read or parsed, or names no servers.
+   */
+  static async fromFile(
+    paths: string | readonly string[],
+    options: Omit<McpHubOptions, "mcpServers"> = {},
+  ): Promise<McpHub> {
+    return new McpHub({ ...(await loadMcpConfig(paths)), ...options });
   }
 
   /**

@@ -3,18 +3,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { matchGlobs } from "../../../src/text/globs.js";
-import { loadMcpConfig, parseMcpConfig } from "../../../src/config/mcpJson.js";
+import { loadMcpConfig } from "../../../src/config/configFile.js";
 import { nearest } from "../../../src/text/nearest.js";
 import { expandVariables, maskSecrets } from "../../../src/config/variables.js";
 
 const a = { command: "node", args: ["a.js"] };
 const b = { url: "https://b.example/mcp" };
 
-describe("parseMcpConfig", () => {
+const file = join(mkdtempSync(join(tmpdir(), "mcp-config-")), "mcp.json");
+async function load(content: unknown) {
+  writeFileSync(file, JSON.stringify(content));
+  return loadMcpConfig(file);
+}
+
+describe("a configuration file", () => {
   it.each<[string, unknown]>([
     ["mcpServers by name", { mcpServers: { a, b } }],
     ["servers by name", { servers: { a, b }, inputs: [] }],
     ["servers of an editor's settings", { mcp: { servers: { a, b } } }],
+    ["servers of an editor's settings under a key with dots", { "mcp.servers": { a, b } }],
     [
       "a list with names",
       {
@@ -25,25 +32,22 @@ describe("parseMcpConfig", () => {
       },
     ],
     ["the bare record", { $schema: "x", a, b }],
-  ])("reads %s", (_what, content) => {
-    expect(parseMcpConfig(content, "mcp.json").mcpServers).toEqual({ a, b });
+  ])("with %s is read", async (_what, content) => {
+    expect((await load(content)).mcpServers).toEqual({ a, b });
   });
 
-  it("keeps hub options and turns disabled into enabled", () => {
-    expect(
-      parseMcpConfig(
-        { mcpServers: { a: { ...a, disabled: true, autoApprove: ["x"] } }, startup: "lazy" },
-        "f",
-      ),
-    ).toEqual({
+  it("keeps hub options, and turns disabled into enabled", async () => {
+    const entry = { ...a, disabled: true, autoApprove: ["x"] };
+    expect(await load({ mcpServers: { a: entry }, startup: "lazy" })).toEqual({
       startup: "lazy",
       mcpServers: { a: { ...a, enabled: false } },
     });
   });
 
   it.each<[string, unknown, RegExp]>([
-    ["nothing of ours", { hello: 1 }, /"f" names no MCP servers/],
+    ["nothing of ours", { hello: 1 }, /mcp.json" names no MCP servers/],
     ["an empty list", { servers: [] }, /names no MCP servers/],
+    ["no servers at all", { mcpServers: {} }, /names no MCP servers/],
     ["a list entry without a name", { servers: [a] }, /server 1 of the list has no "name"/],
     [
       "two servers of one name",
@@ -60,15 +64,12 @@ describe("parseMcpConfig", () => {
       JSON.parse('{"mcpServers":{"a":{"command":"node"},"__proto__":{"command":"node"}}}'),
       /cannot be called "__proto__"/,
     ],
-    ["a server that is no object", { mcpServers: { a: "x" } }, /server "a" is not an object/],
-  ])("refuses %s", (_what, content, message) => {
-    expect(() => parseMcpConfig(content, "f")).toThrow(message);
+  ])("with %s is refused", async (_what, content, message) => {
+    await expect(load(content)).rejects.toThrow(message);
   });
 });
 
 describe("loadMcpConfig", () => {
-  const file = join(mkdtempSync(join(tmpdir(), "mcp-config-")), "mcp.json");
-
   it("reads comments and trailing commas", async () => {
     writeFileSync(
       file,
