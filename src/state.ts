@@ -74,7 +74,7 @@ export type McpSent = z.output<typeof sentSchema>;
 /** How to treat a call of an unbound tool, by tool call id. */
 const unboundCallsSchema = z.record(
   z.string(),
-  z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred"]),
+  z.enum(["foreign", "repair", "suggest", "ambiguous", "deferred", "broken"]),
 );
 
 /** Private state key `_mcpUnbound`, replaced in each step. */

@@ -5,6 +5,7 @@ import { askPeople, type Interrupt } from "../ask/people.js";
 import { settleConsents, waitingPrograms } from "../ask/programs.js";
 import { callerOf, type Caller } from "../call/caller.js";
 import type { McpTool } from "../call/mcpTool.js";
+import { PROFILES, type SchemaProfile } from "../catalog/schema/profiles.js";
 import type { agentOptionsSchema } from "../config/agentOptions.js";
 import type { OnAsk } from "../config/askSchema.js";
 import { DEFAULTS } from "../config/defaults.js";
@@ -12,7 +13,7 @@ import { budgetsOf } from "../config/settings.js";
 import { modelClientOf, type ModelClient } from "../disclose/modelClient.js";
 import { isOurPrefix } from "../disclose/namesakes.js";
 import { withNotes } from "../disclose/notes.js";
-import { activationOf, toolsToBind } from "../disclose/promotion.js";
+import { activationOf, toolsToBind, type SizeOf } from "../disclose/promotion.js";
 import { toolsForProvider, type ProviderTool } from "../disclose/providerTools.js";
 import { SEARCH_TOOL_NAME, showThread, type ThreadSettings } from "../disclose/thread.js";
 import type { Views } from "../disclose/views.js";
@@ -85,6 +86,8 @@ export class McpAgent {
   readonly #placement: "system" | "message";
   readonly #synthetic: SyntheticTools;
   readonly #maxProviderTools: number;
+  /** Of the model client that was called last; `undefined` before the first call. */
+  #profile: SchemaProfile | undefined;
 
   /** @throws {McpConfigError} when `servers` names a server that the hub does not have. */
   constructor(hub: McpHub, options: z.output<typeof agentOptionsSchema> = {}) {
@@ -113,6 +116,7 @@ export class McpAgent {
       listing,
       search,
       resourceTools,
+      sizeOf: (entry) => parts.tools.sizeOf(entry, this.#profile ?? PROFILES.generic),
     };
     this.#onAsk = options.onAsk;
     this.#placement = placement;
@@ -154,7 +158,9 @@ export class McpAgent {
     });
     const turn = { ...taken, update: { ...withoutOldStep(state), ...taken.update, ...waiting } };
     // The listing of a new thread waits until it is known which programs may start.
-    if (turn.isAnswered || (state._mcpSent === undefined && "_mcpConsents" in waiting)) return turn;
+    // What is deferred depends on how the model client takes tools, which the first call tells.
+    const isEarly = this.#profile === undefined || "_mcpConsents" in waiting;
+    if (turn.isAnswered || (state._mcpSent === undefined && isEarly)) return turn;
     const { update } = showThread(view, state, messages, this.#settings, "turn");
     return { ...turn, update: { ...turn.update, ...update } };
   }
@@ -184,6 +190,7 @@ export class McpAgent {
     const { messages, threadMessages = messages, foreignNames, isPreview = false } = call;
     await this.#servers.ready(run);
     const client = modelClientOf(call.model);
+    if (!isPreview || call.model !== undefined) this.#profile = client.profile;
     const { sent, update } = showThread(view, state, messages, this.#settings, "step");
     const promoted = update?.mcpActivation ?? EMPTY_ACTIVATION;
     const activation = mergeActivation(activationOf(state), promoted);
@@ -193,6 +200,7 @@ export class McpAgent {
       sent,
       strategy === "execute" ? EMPTY_ACTIVATION : activation,
       budgets,
+      this.#settings.sizeOf,
     );
     const entries = bound.flatMap((tool) => (tool.kind === "mcp" ? [tool.entry] : []));
     const { providerTools, isSearchNeeded } = toolsForProvider({
@@ -211,8 +219,9 @@ export class McpAgent {
           : this.#synthetic.get(tool.name);
       return made === undefined || foreignNames.has(made.name) ? [] : [made];
     });
-    const boundChars = entries.reduce((sum, entry) => sum + entry.definitionChars, 0);
-    const withheldChars = view.definitionChars - boundChars;
+    const sum = (sizeOf: SizeOf): number => entries.reduce((all, entry) => all + sizeOf(entry), 0);
+    const boundChars = sum(this.#settings.sizeOf);
+    const withheldChars = view.definitionChars - sum(({ definitionChars }) => definitionChars);
     const listingChars = sent.listing.length;
     if (!isPreview)
       this.#hub.events.emit("context", {

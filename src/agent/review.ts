@@ -11,6 +11,7 @@ import { resourceOperation } from "../input/resourceTools.js";
 import { permissionOf } from "../policy/operation.js";
 import type { McpAsked, McpStateUpdate, McpUnbound } from "../state.js";
 import { innerCall } from "./executeTool.js";
+import { mendCalls } from "./mendCalls.js";
 import type { RunContext, ToolCall } from "./runContext.js";
 import type { AgentServers } from "./servers.js";
 
@@ -40,14 +41,19 @@ export class CallReview {
     answer: AIMessage,
     request: RequestTools,
   ): Promise<McpStateUpdate | undefined> {
+    const broken = mendCalls(answer);
     const unbound: McpUnbound = {};
     const asked: McpAsked = {};
     const ours = new Set(request.tools.map(({ name }) => name));
     const deferred = new Set(request.providerTools.map(({ name }) => name));
-    const calls = (answer.tool_calls ?? []).filter((call) => call.id !== undefined);
+    const calls = answer.tool_calls ?? [];
     const twice = repeatedIds(calls);
     for (const [order, sent] of calls.entries()) {
       const id = sent.id!;
+      if (broken.has(id)) {
+        unbound[id] = "broken";
+        continue;
+      }
       const isExecution = sent.name === EXECUTE_TOOL_NAME && ours.has(sent.name);
       const call: ToolCall = (isExecution ? innerCall(sent) : undefined) ?? sent;
       const isBound = isExecution || ours.has(call.name);

@@ -18,6 +18,7 @@ import type { HubParts } from "../hub/hubParts.js";
 import { resourceOperation, type ResourceToolName } from "../input/resourceTools.js";
 import { permissionOf, type Operation } from "../policy/operation.js";
 import type { McpDecisions, McpStateUpdate } from "../state.js";
+import { oneLine } from "../text/clean.js";
 import { executeTool, innerCall, withSchema } from "./executeTool.js";
 import { ofCall, type RunContext, type ToolCall } from "./runContext.js";
 import type { AgentServers } from "./servers.js";
@@ -78,6 +79,7 @@ export class ToolRouter {
 
   async route(run: RunContext, call: ToolCall, isOwn: boolean): Promise<ToolCallRoute> {
     const verdict = ofCall(run.state._mcpUnbound, call);
+    if (verdict === "broken") return answer(call, brokenText(call.name));
     if (isOwn || verdict === "foreign") return { kind: "pass" };
     if (verdict === "ambiguous") return answer(call, AMBIGUOUS);
     const synthetic = await this.#syntheticRoute(run, call);
@@ -175,8 +177,12 @@ export class ToolRouter {
     const verdict = this.#verdict(run, call, entry);
     if (verdict.kind === "answer") return answer(call, verdict.text);
     const { tools } = this.#hub;
-    const after = ({ status }: ToolMessage): McpStateUpdate | undefined =>
-      status === "error" || staysDeferred ? undefined : this.#promotion(run, [entry]);
+    const after = ({ status, artifact }: ToolMessage): McpStateUpdate | undefined => {
+      // Wrong arguments: bound, the model sees the schema.
+      const { errorCode } = (artifact ?? {}) as { readonly errorCode?: string };
+      const isUseful = status !== "error" || errorCode === "INVALID_ARGUMENTS";
+      return isUseful && !staysDeferred ? this.#promotion(run, [entry]) : undefined;
+    };
     const tool = verdict.caller === undefined ? tools.of(entry) : tools.for(entry, verdict.caller);
     return {
       kind: "run",
@@ -233,6 +239,10 @@ function answer(call: ToolCall, text: string): AnswerRoute {
 
 function isRefusal({ type }: McpDecisions[string]): boolean {
   return type === "reject" || type === "refuse";
+}
+
+function brokenText(name: string): string {
+  return `The call of ${oneLine(name, 80)} was not run: its arguments are not valid JSON. Call it again with one JSON object as arguments.`;
 }
 
 function changedText(name: string): string {

@@ -22,6 +22,7 @@ export class McpTools {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #gate: Gate;
   readonly #made = new WeakMap<ToolEntry, Map<string, McpTool>>();
+  readonly #sizes = new WeakMap<ToolEntry, Map<string, number>>();
 
   constructor(servers: ReadonlyMap<string, ServerSettings>, gate: Gate) {
     this.#servers = servers;
@@ -35,6 +36,19 @@ export class McpTools {
     let tool = made.get(profile.name);
     if (tool === undefined) made.set(profile.name, (tool = this.#make(entry, profile)));
     return tool;
+  }
+
+  /** Characters of a tool's definition in the form that a model client gets. */
+  sizeOf(entry: ToolEntry, profile: SchemaProfile): number {
+    const { name, description, schema } = this.of(entry, profile);
+    let sizes = this.#sizes.get(entry);
+    if (sizes === undefined) this.#sizes.set(entry, (sizes = new Map<string, number>()));
+    let size = sizes.get(profile.name);
+    if (size === undefined) {
+      size = JSON.stringify([name, description, schema]).length;
+      sizes.set(profile.name, size);
+    }
+    return size;
   }
 
   /** The tool of an entry, with calls made for `caller`. */

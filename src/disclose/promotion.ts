@@ -16,6 +16,11 @@ export type BoundTool =
   | { readonly kind: "mcp"; readonly entry: ToolEntry }
   | { readonly kind: "synthetic"; readonly name: string };
 
+/** Characters of a tool's definition as the model client gets it. */
+export type SizeOf = (entry: ToolEntry) => number;
+
+const rawSize: SizeOf = ({ definitionChars }) => definitionChars;
+
 interface Placed {
   readonly tool: BoundTool;
   readonly at: number;
@@ -35,6 +40,7 @@ export function toolsToBind(
   sent: McpSent,
   activation: McpActivation,
   budgets: Budgets,
+  sizeOf: SizeOf = rawSize,
 ): BoundTool[] {
   const placed: Placed[] = Object.entries(sent.synthetic).map(([name, at]) => ({
     tool: { kind: "synthetic", name },
@@ -65,7 +71,7 @@ export function toolsToBind(
       });
     });
   });
-  for (const [entry, { at, order }] of keptPromotions(view, activation, loaded, budgets)) {
+  for (const [entry, { at, order }] of keptPromotions(view, activation, loaded, budgets, sizeOf)) {
     placed.push({ tool: { kind: "mcp", entry }, at, order, name: entry.boundName });
   }
   placed.sort((a, b) => a.at - b.at || a.order - b.order || (a.name < b.name ? -1 : 1));
@@ -89,6 +95,7 @@ function keptPromotions(
   activation: McpActivation,
   loaded: ReadonlySet<string>,
   budgets: Budgets,
+  sizeOf: SizeOf,
 ): [ToolEntry, Promotion][] {
   const candidates: [ToolEntry, Promotion][] = [];
   for (const [boundName, promotion] of Object.entries(activation.promoted)) {
@@ -100,7 +107,7 @@ function keptPromotions(
   const newest = candidates[0]?.[1].used;
   let chars = 0;
   return candidates.filter(([entry, { used }], position) => {
-    chars += entry.definitionChars;
+    chars += sizeOf(entry);
     return used === newest || (position < budgets.maxPromoted && chars <= budgets.maxPromotedChars);
   });
 }
@@ -182,12 +189,16 @@ export function promotionOf(
   view: View,
   found: readonly ToolEntry[],
   state: McpThreadState,
-  { strategy, budgets }: { readonly strategy: Strategy; readonly budgets: Budgets },
+  {
+    strategy,
+    budgets,
+    sizeOf,
+  }: { readonly strategy: Strategy; readonly budgets: Budgets; readonly sizeOf?: SizeOf },
 ): McpStateUpdate | undefined {
   if (strategy === "execute") return undefined;
   const { _mcpSent: sent } = state;
   const activation = activationOf(state);
-  const bound = sent === undefined ? [] : toolsToBind(view, sent, activation, budgets);
+  const bound = sent === undefined ? [] : toolsToBind(view, sent, activation, budgets, sizeOf);
   const mcpActivation = promote(found, bound, activation, sent);
   return mcpActivation === undefined ? undefined : { mcpActivation };
 }

@@ -10,7 +10,14 @@ import type { HubSettings } from "../config/settings.js";
 import type { McpActivation, McpSent, McpStateUpdate, McpThreadState } from "../state.js";
 import { listedNames, renderListing, type ListedServer } from "./listing.js";
 import { areAnchored, noteAnchor, renderNote, type ServerChange } from "./notes.js";
-import { activationOf, demote, nextAt, alwaysLoadedTools, promote } from "./promotion.js";
+import {
+  activationOf,
+  demote,
+  nextAt,
+  alwaysLoadedTools,
+  promote,
+  type SizeOf,
+} from "./promotion.js";
 import type { ServerView, View } from "./view.js";
 
 /** Name of the tool that runs other tools, with the strategy `"execute"`. */
@@ -30,6 +37,7 @@ export interface ThreadSettings {
   readonly listing: boolean;
   readonly search: boolean;
   readonly resourceTools: boolean;
+  readonly sizeOf: SizeOf;
 }
 
 /**
@@ -147,7 +155,7 @@ function firstListing(view: View, settings: ThreadSettings): McpSent {
   const undecided = view.serverNames.every(
     (serverName) => view.settings(serverName).defer !== undefined,
   );
-  const loadsUnset = !undecided && view.definitionChars < settings.budgets.autoDeferChars;
+  const loadsUnset = !undecided && isSmall(view, settings);
   const empty: McpSent = {
     v: 1,
     view: view.key,
@@ -173,6 +181,21 @@ function firstListing(view: View, settings: ThreadSettings): McpSent {
 }
 
 /**
+ * True when all definitions together are smaller than `autoDeferChars`. Adds up no more than it
+ * needs to know.
+ */
+function isSmall(view: View, { budgets: { autoDeferChars }, sizeOf }: ThreadSettings): boolean {
+  let chars = 0;
+  for (const { tools } of view.servers()) {
+    for (const entry of tools) {
+      chars += sizeOf(entry);
+      if (chars >= autoDeferChars) return false;
+    }
+  }
+  return chars < autoDeferChars;
+}
+
+/**
  * Records the current state of each changed server. A new server is always loaded by the rules of
  * the first listing.
  */
@@ -189,7 +212,7 @@ function tell(
     const { serverName, digest, settings: own } = server;
     if (kind === "changed") servers[serverName] = { ...servers[serverName]!, digest };
     else {
-      const mayLoad = sent.loadsUnset && view.definitionChars < settings.budgets.autoDeferChars;
+      const mayLoad = sent.loadsUnset && isSmall(view, settings);
       servers[serverName] =
         settings.strategy === "execute"
           ? { digest, alwaysLoaded: false, at, names: [] }

@@ -2,7 +2,8 @@ import { Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfwo
 
 import { isRecord } from "../../text/isRecord.js";
 import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
-import { mapSchema, requiredOf, resolvePointer } from "./schemaWalk.js";
+import { hoistRoot } from "./hoistRoot.js";
+import { dereference, mapSchema, requiredOf, resolveReference } from "./schemaWalk.js";
 import { cut, oneLine } from "../../text/clean.js";
 import type { JsonSchema } from "../toolEntry.js";
 
@@ -92,7 +93,7 @@ export function lenientSchema(root: JsonSchema): unknown {
       const reference = copy["$ref"];
       if (reference !== undefined) {
         delete copy["$ref"];
-        if (typeof reference === "string" && isRecord(resolvePointer(root, reference))) {
+        if (typeof reference === "string" && isRecord(resolveReference(root, reference))) {
           if (!names.has(reference)) {
             names.set(reference, `ref${names.size}`);
             pending.push(reference);
@@ -107,7 +108,7 @@ export function lenientSchema(root: JsonSchema): unknown {
   const definitions: Record<string, unknown> = {};
   // Grows while it is walked.
   for (const reference of pending) {
-    definitions[names.get(reference)!] = relaxed(resolvePointer(root, reference));
+    definitions[names.get(reference)!] = relaxed(resolveReference(root, reference));
   }
   return names.size === 0 || !isRecord(whole) ? whole : { ...whole, $defs: definitions };
 }
@@ -182,34 +183,64 @@ function problemsOf(errors: readonly OutputUnit[]): string[] {
     )
       continue;
     const at = instanceLocation.replace(/^#\/?/, "");
-    const text = error.replace(/\.$/, "");
+    const text = keyword === "false" ? "is not an argument of this tool" : error.replace(/\.$/, "");
     problems.add(at === "" ? text : `${at}: ${text}`);
   }
   return [...problems].slice(0, MAX_PROBLEMS).map((problem) => oneLine(problem, 300));
 }
 
-/** The arguments of a tool in a few words for the model, such as `path: string (required)`. */
+/** Levels of objects that are described. */
+const MAX_DESCRIBED_LEVELS = 3;
+const MAX_CHOICES = 12;
+
+/**
+ * The arguments of a tool in a few words for the model, such as `path: string (required)`, with
+ * references resolved and choices listed.
+ */
 export function describeParameters(schema: JsonSchema, maxChars = 1_500): string {
-  const required = new Set(requiredOf(schema));
-  // A required name may have no property.
-  const named = Object.fromEntries([...required].map((name) => [name, {}]));
-  const properties = { ...named, ...(isRecord(schema["properties"]) ? schema["properties"] : {}) };
-  if (Object.keys(properties).length === 0) return "no arguments";
-  const parts = Object.entries(properties).map(
-    ([name, property]) =>
-      `${oneLine(name, 80)}: ${describeType(property)}${required.has(name) ? " (required)" : ""}`,
-  );
-  return cut(parts.join(", "), maxChars);
+  const text = describeProperties(schema, schema, 1);
+  return text === "" ? "no arguments" : cut(text, maxChars);
 }
 
-function describeType(schema: unknown): string {
+function describeProperties(root: JsonSchema, schema: JsonSchema, level: number): string {
+  const whole = hoistRoot(root, schema);
+  const required = new Set(requiredOf(whole));
+  // A required name may have no property.
+  const named = Object.fromEntries([...required].map((name) => [name, {}]));
+  const properties = { ...named, ...(isRecord(whole["properties"]) ? whole["properties"] : {}) };
+  return Object.entries(properties)
+    .map(([name, property]) => {
+      const type = describeType(root, property, level);
+      return `${oneLine(name, 80)}: ${type}${required.has(name) ? " (required)" : ""}`;
+    })
+    .join(", ");
+}
+
+function describeType(root: JsonSchema, given: unknown, level: number): string {
+  const schema = dereference(root, given);
   if (!isRecord(schema)) return "any";
-  const { type, enum: choices, items } = schema;
-  if (Array.isArray(choices)) return oneLine(`one of ${JSON.stringify(choices.slice(0, 12))}`, 200);
-  if (type === "array") return `array of ${describeType(items)}`;
+  const { type, enum: choices, const: only, items } = schema;
+  if (Array.isArray(choices)) {
+    return oneLine(`one of ${JSON.stringify(choices.slice(0, MAX_CHOICES))}`, 200);
+  }
+  if (only !== undefined) return oneLine(JSON.stringify(only), 80);
+  if (type === "array") {
+    return level > MAX_DESCRIBED_LEVELS
+      ? "array"
+      : `array of ${describeType(root, items, level + 1)}`;
+  }
   if (Array.isArray(type)) return type.filter((name) => typeof name === "string").join(" or ");
-  if (typeof type === "string") return oneLine(type, 40);
   const branches = schema["anyOf"] ?? schema["oneOf"];
-  if (Array.isArray(branches)) return [...new Set(branches.map(describeType))].join(" or ");
-  return typeof schema["$ref"] === "string" ? "object" : "any";
+  if (typeof type !== "string" && Array.isArray(branches) && level <= MAX_DESCRIBED_LEVELS) {
+    const described = branches
+      .slice(0, MAX_CHOICES)
+      .map((branch) => describeType(root, branch, level + 1));
+    return [...new Set(described)].join(" or ");
+  }
+  const isObject = type === "object" || (type === undefined && isRecord(schema["properties"]));
+  if (isObject || Array.isArray(schema["allOf"])) {
+    const inner = level >= MAX_DESCRIBED_LEVELS ? "" : describeProperties(root, schema, level + 1);
+    return inner === "" ? "object" : `object { ${inner} }`;
+  }
+  return typeof type === "string" ? oneLine(type, 40) : "any";
 }

@@ -4,7 +4,7 @@ import { toOpenApi } from "./openApiSchema.js";
 import { isKeywordValue, JSON_TYPES } from "./keywordValues.js";
 import { withLegalKeys } from "./legalKeys.js";
 import { PROFILES, type SchemaProfile } from "./profiles.js";
-import { MAX_SCHEMA_DEPTH, resolvePointer, setOwn } from "./schemaWalk.js";
+import { MAX_SCHEMA_DEPTH, resolveReference, setOwn } from "./schemaWalk.js";
 import type { JsonSchema } from "../toolEntry.js";
 
 /**
@@ -65,7 +65,7 @@ class SchemaView {
     converted["properties"] ??= {};
     const definitions: Record<string, unknown> = {};
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
-      const target = next === "#" ? hoisted : resolvePointer(this.#source, next);
+      const target = next === "#" ? hoisted : resolveReference(this.#source, next);
       setOwn(definitions, this.#names.get(next)!, this.#convert(target, [], 1));
     }
     const whole =
@@ -95,7 +95,7 @@ class SchemaView {
     const beside = Object.fromEntries(
       Object.entries(schema).filter(([keyword]) => keyword !== "$ref"),
     );
-    const target = resolvePointer(this.#source, reference);
+    const target = resolveReference(this.#source, reference);
     if (!isRecord(target)) return this.#object(beside, path, depth);
     if (this.#profile.references === "inline") {
       if (path.includes(reference) || this.#nodes > MAX_INLINED_NODES)

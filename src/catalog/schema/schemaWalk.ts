@@ -83,20 +83,75 @@ export function setOwn(target: Record<string, unknown>, key: string, value: unkn
 }
 
 /**
- * The schema at a local reference (`#/…`, JSON pointer with `~0`, `~1` and percent escapes);
- * `undefined` for any other.
+ * The schema at a reference inside of `root`: a JSON pointer (`#/…` with `~0`, `~1` and percent
+ * escapes), an anchor (`#name`), or the `$id` of a schema in it with or without either. `undefined`
+ * for any other: nothing is fetched.
+ * @see https://json-schema.org/draft/2020-12/json-schema-core#section-8.2
  */
-export function resolvePointer(root: JsonSchema, reference: string): unknown {
+export function resolveReference(root: JsonSchema, reference: string): unknown {
   if (reference === "#") return root;
-  if (!reference.startsWith("#/")) return undefined;
+  if (reference.startsWith("#/")) return atPointer(root, reference.slice(2));
+  const named = namesIn(root);
+  const whole = named.get(reference) ?? named.get(absolute(reference, idOf(root)));
+  if (whole !== undefined) return whole;
+  const at = reference.indexOf("#/");
+  const resource = at < 0 ? undefined : resolveReference(root, reference.slice(0, at));
+  return isRecord(resource) ? atPointer(resource, reference.slice(at + 2)) : undefined;
+}
+
+function atPointer(root: JsonSchema, pointer: string): unknown {
   let current: unknown = root;
-  for (const part of reference.slice(2).split("/")) {
+  for (const part of pointer.split("/")) {
     const key = decodePart(part);
     if (typeof current !== "object" || current === null || !Object.hasOwn(current, key))
       return undefined;
     current = (current as Record<string, unknown>)[key];
   }
   return current;
+}
+
+const names = new WeakMap<JsonSchema, ReadonlyMap<string, unknown>>();
+/** Schema objects that are searched for `$id` and `$anchor`. */
+const MAX_NAMED = 5_000;
+
+/** Schemas by `$id` and by anchor, as written and as absolute URIs. */
+function namesIn(root: JsonSchema): ReadonlyMap<string, unknown> {
+  const known = names.get(root);
+  if (known !== undefined) return known;
+  const found = new Map<string, unknown>();
+  let left = MAX_NAMED;
+  const add = (name: string, schema: unknown): void => {
+    if (!found.has(name)) found.set(name, schema);
+  };
+  const visit = (schema: unknown, outer: string | undefined, depth: number): void => {
+    if (!isRecord(schema) || depth > MAX_SCHEMA_DEPTH || left <= 0) return;
+    left -= 1;
+    const id = idOf(schema);
+    const base = id === undefined || id.startsWith("#") ? outer : absolute(id, outer);
+    if (id !== undefined) add(id, schema);
+    if (base !== undefined && base !== outer) add(base, schema);
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      const anchor = schema[keyword];
+      if (typeof anchor !== "string") continue;
+      add(`#${anchor}`, schema);
+      if (base !== undefined) add(`${base}#${anchor}`, schema);
+    }
+    for (const [keyword, value] of Object.entries(schema)) {
+      mapKeyword(keyword, value, (inner) => visit(inner, base, depth + 1));
+    }
+  };
+  visit(root, undefined, 0);
+  names.set(root, found);
+  return found;
+}
+
+function idOf({ $id, id }: JsonSchema): string | undefined {
+  const written = typeof $id === "string" ? $id : id;
+  return typeof written === "string" ? written.replace(/#$/, "") || undefined : undefined;
+}
+
+function absolute(reference: string, base: string | undefined): string {
+  return URL.canParse(reference, base) ? new URL(reference, base).href : reference;
 }
 
 function decodePart(part: string): string {
@@ -123,7 +178,7 @@ export function dereference(root: JsonSchema, schema: unknown): unknown {
     seen.size < MAX_SCHEMA_DEPTH
   ) {
     seen.add(current);
-    current = resolvePointer(root, current["$ref"]);
+    current = resolveReference(root, current["$ref"]);
   }
   return current;
 }

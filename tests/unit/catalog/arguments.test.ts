@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { checkArguments, describeParameters } from "../../../src/catalog/schema/checkArguments.js";
 import { toModelSchema } from "../../../src/catalog/schema/modelSchema.js";
 import { repairArguments } from "../../../src/catalog/schema/repairArguments.js";
-import { dereference, resolvePointer } from "../../../src/catalog/schema/schemaWalk.js";
+import { dereference, resolveReference } from "../../../src/catalog/schema/schemaWalk.js";
 
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 let hashes = 0;
@@ -137,7 +137,7 @@ describe("checkArguments", () => {
     });
     expect(check(schema, { h: ["x"], x: 1 })).toEqual([]);
     expect(check(schema, { h: 5 })).not.toEqual([]);
-    expect(resolvePointer(schema, "#/properties/a~1b")).toEqual({ type: "integer" });
+    expect(resolveReference(schema, "#/properties/a~1b")).toEqual({ type: "integer" });
     expect(dereference(schema, { $ref: "#/properties/h" })).toEqual({
       type: "array",
       items: { type: "string" },

@@ -14,6 +14,7 @@ const settings = (budgets = {}): ThreadSettings => ({
   strategy: "promote",
   search: true,
   resourceTools: true,
+  sizeOf: ({ definitionChars }) => definitionChars,
 });
 const human = new HumanMessage({ content: "hi", id: "h1" });
 const big = (name: string): ToolInShort => ({ name, description: "x".repeat(6_000) });
