@@ -1,3 +1,4 @@
+import { Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 
 import { checkArguments, describeParameters } from "../../../src/catalog/schema/checkArguments.js";
@@ -50,6 +51,97 @@ describe("repairArguments", () => {
       { p: 5 },
     ],
     ["an optional parameter with a default", object({ p: { default: 5 } }), {}, {}],
+    ["null for an optional parameter", list, { s: null, a: [] }, { a: [] }],
+    [
+      "null for a required parameter",
+      object({ s: { type: "string" } }, { required: ["s"] }),
+      { s: null },
+      { s: null },
+    ],
+    [
+      "null where it is taken",
+      object({ s: { type: ["string", "null"] } }),
+      { s: null },
+      { s: null },
+    ],
+    ["null where it is a choice", object({ s: { enum: ["a", null] } }), { s: null }, { s: null }],
+    [
+      "null where OpenAPI takes it",
+      object({ s: { type: "string", nullable: true } }),
+      { s: null },
+      { s: null },
+    ],
+    [
+      "null deeper",
+      object({ o: object({ s: { type: "string" } }) }),
+      { o: { s: null } },
+      { o: {} },
+    ],
+    [
+      "a number as text",
+      object({ n: { type: "integer" }, x: { type: "number" } }),
+      { n: "10", x: "-1.5e3" },
+      { n: 10, x: -1500 },
+    ],
+    [
+      "numbers as texts in a list",
+      object({ l: { type: "array", items: { type: "number" } } }),
+      { l: ["1", 2] },
+      { l: [1, 2] },
+    ],
+    [
+      "a number as text where one of the choices is a number",
+      object({ n: { enum: [1, 2] } }),
+      { n: "2" },
+      { n: 2 },
+    ],
+    ["a fraction for an integer", object({ n: { type: "integer" } }), { n: "1.5" }, { n: "1.5" }],
+    [
+      "more digits than a number has",
+      object({ n: { type: "integer" } }),
+      { n: "12345678901234567890" },
+      { n: "12345678901234567890" },
+    ],
+    [
+      "text that is nearly a number",
+      object({ n: { type: "number" } }),
+      { n: "10 kg" },
+      { n: "10 kg" },
+    ],
+    [
+      "a number as text where text is taken",
+      object({ n: { type: ["number", "string"] } }),
+      { n: "10" },
+      { n: "10" },
+    ],
+    ["a boolean as text", object({ b: { type: "boolean" } }), { b: "true" }, { b: true }],
+    ["a boolean in other words", object({ b: { type: "boolean" } }), { b: "yes" }, { b: "yes" }],
+    [
+      "JSON text behind an anchor",
+      { ...object({ a: { $ref: "#list" } }), $defs: { l: { $anchor: "list", type: "array" } } },
+      { a: "[3]" },
+      { a: [3] },
+    ],
+    [
+      "JSON text behind an id",
+      {
+        ...object({ a: { $ref: "item.json" } }),
+        $id: "https://x.example/root.json",
+        $defs: { i: { $id: "item.json", type: "array" } },
+      },
+      { a: "[3]" },
+      { a: [3] },
+    ],
+    [
+      "JSON text behind the root's own id",
+      {
+        ...object({ a: { $ref: "https://x.example/root.json#/$defs/l" } }),
+        $id: "https://x.example/root.json",
+        $defs: { l: { type: "array" } },
+      },
+      { a: "[3]" },
+      { a: [3] },
+    ],
     [
       "a parameter called __proto__",
       JSON.parse('{"type":"object","properties":{"__proto__":{"type":"array"}}}') as object,
@@ -58,6 +150,40 @@ describe("repairArguments", () => {
     ],
   ])("handles %s", (_what, schema, value, expected) => {
     expect(repairArguments(schema as never, value)).toEqual(expected);
+  });
+
+  it("never changes a value that the schema accepts", () => {
+    const leaf = fc.constantFrom<object>(
+      {},
+      { type: "string" },
+      { type: "integer" },
+      { type: ["string", "null"] },
+      { type: "boolean", nullable: true },
+      { enum: ["1", 1, null] },
+      { const: "true" },
+      { anyOf: [{ type: "number" }, { type: "string" }] },
+      { anyOf: [{ type: "array", items: { type: "string" } }, { type: "null" }] },
+      { type: "array", items: { type: ["integer", "string"] } },
+      { allOf: [{ type: "string" }] },
+      { $ref: "#/$defs/d" },
+    );
+    const value = fc.oneof(
+      fc.constantFrom(null, "10", "true", "[1]", "{}", "", 1, 1.5, true, [], ["1"], {}),
+      fc.json().map((text) => JSON.parse(text) as unknown),
+    );
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom("a", "b", "c"), leaf),
+        fc.subarray(["a", "b"]),
+        fc.dictionary(fc.constantFrom("a", "b", "c", "d"), value),
+        (properties, required, args) => {
+          const schema = { ...object(properties, { required }), $defs: { d: { type: "object" } } };
+          fc.pre(new Validator(withNullable(schema) as never, "2020-12").validate(args).valid);
+          expect(repairArguments(schema as never, args)).toEqual(args);
+        },
+      ),
+      { seed: 7, numRuns: 3_000 },
+    );
   });
 
   it("returns arguments that need no repair unchanged, and never writes to them", () => {
@@ -78,6 +204,16 @@ describe("repairArguments", () => {
     });
   });
 });
+
+/** OpenAPI's `nullable` in words of JSON Schema. */
+function withNullable(schema: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(schema).replaceAll(
+      '"type":"boolean","nullable":true',
+      '"type":["boolean","null"]',
+    ),
+  ) as unknown;
+}
 
 describe("checkArguments", () => {
   it("accepts both forms of a union and every branch of another", () => {
@@ -160,6 +296,45 @@ describe("describeParameters", () => {
       'p: string (required), n: integer or null, e: one of ["a","b"], l: array of number',
     );
     expect(describeParameters(object({}))).toBe("no arguments");
+  });
+
+  it.each<[string, object, string]>([
+    [
+      "a reference",
+      { ...object({ a: { $ref: "#/$defs/k" } }), $defs: { k: { enum: [1, 2] } } },
+      "a: one of [1,2]",
+    ],
+    [
+      "a reference at the root",
+      {
+        type: "object",
+        $ref: "#/$defs/r",
+        $defs: { r: object({ a: { type: "string" } }, { required: ["a"] }) },
+      },
+      "a: string (required)",
+    ],
+    [
+      "composition at the root",
+      { type: "object", allOf: [object({ a: { type: "string" } }), object({ b: { const: 5 } })] },
+      "a: string, b: 5",
+    ],
+    [
+      "nested objects",
+      object({ o: object({ i: { type: "integer" } }, { required: ["i"] }) }),
+      "o: object { i: integer (required) }",
+    ],
+    [
+      "a list of objects",
+      object({ l: { type: "array", items: object({ x: {} }) } }),
+      "l: array of object { x: any }",
+    ],
+    [
+      "a schema that refers to itself",
+      { ...object({ n: { $ref: "#" } }) },
+      "n: object { n: object { n: object } }",
+    ],
+  ])("resolves %s", (_what, schema, expected) => {
+    expect(describeParameters(schema as never)).toBe(expected);
   });
 });
 
