@@ -7,6 +7,8 @@ export type McpErrorCode =
   | "CONNECT_TIMEOUT"
   | "REQUEST_TIMEOUT"
   | "SESSION_LOST"
+  | "UNANSWERED"
+  | "SERVER_BUSY"
   | "MESSAGE_TOO_LARGE"
   | "BREAKER_OPEN"
   | "CLOSED"
@@ -72,10 +74,18 @@ export type McpConnectionErrorCode = Extract<
   | "CONNECT_TIMEOUT"
   | "REQUEST_TIMEOUT"
   | "SESSION_LOST"
+  | "UNANSWERED"
+  | "SERVER_BUSY"
   | "MESSAGE_TOO_LARGE"
   | "BREAKER_OPEN"
   | "CLOSED"
 >;
+
+const MAY_HAVE_RUN: ReadonlySet<McpConnectionErrorCode> = new Set([
+  "UNANSWERED",
+  "REQUEST_TIMEOUT",
+  "MESSAGE_TOO_LARGE",
+]);
 
 /**
  * A server cannot be reached or did not answer in time: wait, call `hub.reconnect(name)`, or go on
@@ -84,16 +94,25 @@ export type McpConnectionErrorCode = Extract<
 export class McpConnectionError extends mcpErrors.brand(McpMiddlewareError, "connection") {
   override readonly name = "McpConnectionError";
   declare readonly code: McpConnectionErrorCode;
-  /** For `BREAKER_OPEN`: when it may be tried again, in milliseconds since 1970. */
+  /**
+   * For `BREAKER_OPEN`, and `SERVER_BUSY` where the server said so: when it may be tried again, in
+   * milliseconds since 1970.
+   */
   readonly untilMs: number | undefined;
+  /** HTTP status that the server answered with. */
+  readonly httpStatus: number | undefined;
+  /** True when the request was sent and may have run; false when it surely did not. */
+  readonly mayHaveRun: boolean;
 
   constructor(
     code: McpConnectionErrorCode,
     message: string,
-    details?: McpErrorDetails & { readonly untilMs?: number },
+    details?: McpErrorDetails & { readonly untilMs?: number; readonly httpStatus?: number },
   ) {
     super(code, message, details);
     this.untilMs = details?.untilMs;
+    this.httpStatus = details?.httpStatus;
+    this.mayHaveRun = MAY_HAVE_RUN.has(code);
   }
 }
 

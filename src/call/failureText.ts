@@ -42,11 +42,12 @@ export function errorTextForModel(error: unknown, boundName: string): string {
       }
       case "CLOSED":
         return `${server} is not available any more. Go on without it.`;
-      case "SESSION_LOST":
-        // Without toolName the connection was lost earlier, and this call was not sent.
-        if (error.toolName === undefined)
-          return `${server} is not available now. Use other tools, or try again later.`;
-        return `The connection to ${server.replace("S", "s")} was lost. Whether ${boundName} ran is not known; use other tools, or try again later.`;
+      case "UNANSWERED": {
+        const status = error.httpStatus === undefined ? "" : ` (HTTP ${error.httpStatus})`;
+        return `${server} did not answer the call of ${boundName}: the connection broke${status}. Whether it ran is not known; check before you repeat a call that changes something.`;
+      }
+      case "SERVER_BUSY":
+        return `${server} is busy (HTTP ${error.httpStatus}) and did not run the call of ${boundName}. Try again ${laterText(error)}, or use other tools.`;
       case "MESSAGE_TOO_LARGE":
         return `The answer of ${boundName} was too large and could not be taken. Ask for less.`;
       default:
@@ -54,6 +55,10 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     }
   }
   return `The call of ${boundName} failed.`;
+}
+
+function laterText({ untilMs }: McpConnectionError): string {
+  return untilMs === undefined ? "later" : `after ${new Date(untilMs).toISOString()}`;
 }
 
 /** Text for the model about a refusal. A hidden tool reads like one that does not exist. */
@@ -106,6 +111,10 @@ export function failureText(error: unknown, subject: string, otherwise: string):
   switch (error.code) {
     case "REQUEST_TIMEOUT":
       return `${server} did not answer in time.`;
+    case "UNANSWERED":
+      return `${server} did not answer: the connection broke.`;
+    case "SERVER_BUSY":
+      return `${server} is busy (HTTP ${error.httpStatus}). Try again ${laterText(error)}.`;
     case "MESSAGE_TOO_LARGE":
       return `${server} answered with more than can be taken.`;
     case "BREAKER_OPEN": {

@@ -8,7 +8,14 @@ import {
 } from "../errors.js";
 import { cut } from "../text/clean.js";
 import type { State } from "./connectionState.js";
-import { classifyFailure, reasonOf, rpcCodeOf, timeoutKind } from "./failures.js";
+import {
+  classifyFailure,
+  httpStatusOf,
+  reasonOf,
+  rpcCodeOf,
+  timeoutKind,
+  type HttpStatusError,
+} from "./failures.js";
 import { maskValue } from "./maskValue.js";
 import type { Peer } from "./peer.js";
 import type { ServerRequest } from "./requests.js";
@@ -125,6 +132,8 @@ export function requestError(
 ): McpMiddlewareError {
   if (McpMiddlewareError.isInstance(cause)) return cause;
   const details = { serverName, toolName, cause: maskValue(cause, mask) };
+  const httpStatus = httpStatusOf(cause);
+  const status = httpStatus === undefined ? {} : { httpStatus };
   const subjectOfSentence = subject.slice(0, 1).toUpperCase() + subject.slice(1);
   switch (classifyFailure(cause, peer)) {
     case "unauthorized":
@@ -154,13 +163,30 @@ export function requestError(
       const message = `${subjectOfSentence} on server "${serverName}" was not answered: ${reasonOf(cause, peer)}. Ask for less, or raise the limit.`;
       return new McpConnectionError("MESSAGE_TOO_LARGE", message, details);
     }
+    case "busy": {
+      const { retryAtMs } = cause as Partial<HttpStatusError>;
+      const when = retryAtMs === undefined ? "" : ` before ${new Date(retryAtMs).toISOString()}`;
+      const message = `Server "${serverName}" did not take ${subject}${withStatus(cause)}; it did not run. Do not try again${when === "" ? " at once" : when}.`;
+      const more = { ...status, ...(retryAtMs === undefined ? {} : { untilMs: retryAtMs }) };
+      return new McpConnectionError("SERVER_BUSY", message, { ...details, ...more });
+    }
     case "session-lost":
-    case "transport": {
-      const text = `${subjectOfSentence} on server "${serverName}" was not answered: ${reasonOf(cause, peer)}.`;
+    case "unsent": {
       const code = peer?.endReason() === undefined ? "CONNECT_FAILED" : "SESSION_LOST";
+      const text = `${subjectOfSentence} on server "${serverName}" was not sent: ${reasonOf(cause, peer)}. It did not run.`;
       return new McpConnectionError(code, cut(mask(text), MAX_TEXT_CHARS), details);
     }
+    case "transport": {
+      const text = `${subjectOfSentence} on server "${serverName}" was not answered${withStatus(cause)}: ${reasonOf(cause, peer)}. It may have run.`;
+      const message = cut(mask(text), MAX_TEXT_CHARS);
+      return new McpConnectionError("UNANSWERED", message, { ...details, ...status });
+    }
   }
+}
+
+function withStatus(cause: unknown): string {
+  const status = httpStatusOf(cause);
+  return status === undefined ? "" : ` (HTTP ${status})`;
 }
 
 function tailOf(peer: Peer | undefined): string {

@@ -14,8 +14,28 @@ export type Failure =
   | "session-lost"
   /** The answer exceeded a limit; the request has run. */
   | "too-large"
-  /** The connection broke; the request may have run. */
+  /** The request could not be sent; it did not run. */
+  | "unsent"
+  /** The web server did not take the request now; it did not run. */
+  | "busy"
+  /** The connection broke, or the web server failed; the request may have run. */
   | "transport";
+
+/** A message could not be sent. */
+export class UnsentError extends Error {}
+
+/** A web server answered a request with an HTTP status that says that it has no answer. */
+export class HttpStatusError extends Error {
+  readonly code: number;
+  /** When it may be tried again, in milliseconds since 1970, where the server says so. */
+  readonly retryAtMs: number | undefined;
+
+  constructor(status: number, text: string, retryAtMs: number | undefined) {
+    super(text);
+    this.code = status;
+    this.retryAtMs = retryAtMs;
+  }
+}
 
 /**
  * `data` of the error that replaces an answer which will not come. As an object of this class no
@@ -46,13 +66,31 @@ export function classifyFailure(error: unknown, peer: Peer | undefined): Failure
   if (isSessionLost(error, peer)) return "session-lost";
   const status = httpStatusOf(error);
   if (isUnauthorized(error) || status === 403) return "unauthorized";
-  // The server refused this request (too large, too often, not understood), so it is there.
+  if (status === 429 || status === 503) return "busy";
+  // The server refused this request (too large, not understood), so it is there.
   if (status !== undefined && status >= 400 && status < 500) return "answered";
   if (isRpcError(error)) {
     if (isOwnTimeout(error)) return "timeout";
     if (peer?.endReason() === undefined && !(error.data instanceof Unanswered)) return "answered";
   } else if (McpMiddlewareError.isInstance(error)) return "answered";
-  return saysTooLarge(reasonOf(error, peer)) ? "too-large" : "transport";
+  if (saysTooLarge(reasonOf(error, peer))) return "too-large";
+  return isUnsent(error) ? "unsent" : "transport";
+}
+
+/* Codes of errors before anything could be sent. */
+const UNSENT_CODES: readonly unknown[] = [
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+];
+
+function isUnsent(error: unknown): boolean {
+  if (error instanceof UnsentError || messageOf(error) === "Not connected") return true;
+  const { cause } = (error ?? {}) as { readonly cause?: { readonly code?: unknown } };
+  return UNSENT_CODES.includes(cause?.code);
 }
 
 /** Why a request was not answered, for a failure `transport` or `too-large`. */
@@ -69,7 +107,8 @@ export function reasonOf(error: unknown, peer: Peer | undefined): string {
  * it may still run.
  */
 export function mayRepeat(failure: Failure, isRepeatable: boolean): boolean {
-  return failure === "session-lost" || (failure === "transport" && isRepeatable);
+  if (failure === "session-lost" || failure === "unsent") return true;
+  return failure === "transport" && isRepeatable;
 }
 
 export const SESSION_UNKNOWN = "the server does not know the session any more";

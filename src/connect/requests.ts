@@ -5,7 +5,7 @@ import { McpAuthRequiredError } from "../errors.js";
 import { rejectOnAbort, settleWithin } from "../text/abort.js";
 import type { Breaker, Outcome } from "./breaker.js";
 import { closedError, openBreakerError, requestError } from "./connectionErrors.js";
-import { classifyFailure, mayRepeat, SESSION_UNKNOWN } from "./failures.js";
+import { classifyFailure, httpStatusOf, mayRepeat, SESSION_UNKNOWN } from "./failures.js";
 import type { Lifecycle } from "./lifecycle.js";
 import type { Peer, PeerRequest, RawResult } from "./peer.js";
 
@@ -144,9 +144,11 @@ export class Requests {
   #isFailure(error: unknown, peer: Peer): boolean {
     const failure = classifyFailure(error, peer);
     if (failure === "timeout") return true;
+    // A web server that answers is there: a ping says whether the MCP server behind it is.
+    if (httpStatusOf(error) !== undefined) return false;
     const { checking, current } = this.#lifecycle;
     return (
-      failure === "transport" &&
+      (failure === "transport" || failure === "unsent") &&
       checking === undefined &&
       current === peer &&
       peer.endReason() === undefined
@@ -166,6 +168,9 @@ export class Requests {
       case "too-large":
         if (peer.endReason() !== undefined) this.#lifecycle.lose(peer);
         break;
+      case "busy":
+        break;
+      case "unsent":
       case "transport":
         if (peer.endReason() !== undefined) this.#lifecycle.lose(peer);
         else this.#lifecycle.check(peer, error);

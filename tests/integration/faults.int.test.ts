@@ -195,7 +195,7 @@ describe("servers with faults, beside a good one", () => {
   it("hub.reconnect opens a server that died, and held tools work again", async () => {
     await beside(stdioFixture(), async (hub) => {
       const echo = (await hub.getTools({ servers: ["faulty"], tools: ["echo"] }))[0]!;
-      await expect(hub.callTool("faulty", "die")).rejects.toMatchObject({ code: "SESSION_LOST" });
+      await expect(hub.callTool("faulty", "die")).rejects.toMatchObject({ code: "UNANSWERED" });
       expect(hub.status()[0]).toMatchObject({
         state: "failed",
         error: expect.stringContaining("exited with code 3"),

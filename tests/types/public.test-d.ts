@@ -86,6 +86,8 @@ if (McpConnectionError.isInstance(error)) {
     | "CONNECT_TIMEOUT"
     | "REQUEST_TIMEOUT"
     | "SESSION_LOST"
+    | "UNANSWERED"
+    | "SERVER_BUSY"
     | "MESSAGE_TOO_LARGE"
     | "BREAKER_OPEN"
     | "CLOSED" = error.code;

@@ -2,6 +2,7 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
+import { requestIdOf } from "./requestId.js";
 import { backoffMs } from "../backoff.js";
 import { TurnClock } from "../../text/slices.js";
 import { linkSignal, sleep } from "../../text/abort.js";
@@ -112,19 +113,6 @@ function isAnswerIn(body: unknown): boolean {
     typeof body === "string" &&
     /^\{"(?:result|error|jsonrpc":"2\.0","id":[^,]+,"(?:result|error))"/.test(body)
   );
-}
-
-function requestIdOf(body: unknown): string | number | undefined {
-  if (typeof body !== "string") return undefined;
-  try {
-    const { id, method } = JSON.parse(body) as {
-      readonly id?: string | number;
-      readonly method?: string;
-    };
-    return method === undefined ? undefined : id;
-  } catch {
-    return undefined;
-  }
 }
 
 interface WatchedEvents {

@@ -15,6 +15,7 @@ import { authorizedFetch } from "./authorizedFetch.js";
 import { callHeadersFetch } from "./callHeaders.js";
 import { connectionFetch } from "./connectionFetch.js";
 import { guardedFetch } from "./guardedFetch.js";
+import { statusFetch } from "./statusFetch.js";
 import { StreamFaults } from "./streamFaults.js";
 import { UrlGuard } from "./urlGuard.js";
 
@@ -80,7 +81,12 @@ function fetchOf(
           onToken: onValue,
           onRefused,
         });
-  return callHeadersFetch({ fetch: authorized, plainFetch: guarded, serverUrl, onValue });
+  return callHeadersFetch({
+    fetch: statusFetch(authorized),
+    plainFetch: guarded,
+    serverUrl,
+    onValue,
+  });
 }
 
 async function openAnyRemote(parts: RemoteParts, url: URL, guarded: FetchLike): Promise<Peer> {

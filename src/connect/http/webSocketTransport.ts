@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 
 import { messageOf } from "../../errors.js";
 import { TurnClock } from "../../text/slices.js";
-import { UNREAD } from "../failures.js";
+import { UnsentError, UNREAD } from "../failures.js";
 import { MessageBudget, tooManyBytes } from "../messageBudget.js";
 
 const SUBPROTOCOL = "mcp";
@@ -73,7 +73,7 @@ export class WebSocketTransport implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     const socket = this.#socket;
     if (socket?.readyState !== WebSocket.OPEN)
-      return Promise.reject(new Error("The WebSocket is not open"));
+      return Promise.reject(new UnsentError("The WebSocket is not open"));
     if (!("method" in message) && socket.bufferedAmount > MAX_UNREAD_BYTES) {
       this.#endReason ??= UNREAD;
       socket.terminate();

@@ -8,7 +8,7 @@ import spawn from "cross-spawn";
 
 import type { TransportSettings } from "../../config/transport.js";
 import { messageOf } from "../../errors.js";
-import { UNREAD } from "../failures.js";
+import { UnsentError, UNREAD } from "../failures.js";
 import type { Wire } from "../open/openClient.js";
 import { TurnClock } from "../../text/slices.js";
 import { childEnvironment } from "./environment.js";
@@ -132,7 +132,7 @@ export class StdioTransport implements Transport {
     const stdin = this.#child?.stdin;
     if (stdin === undefined || stdin === null || !stdin.writable) {
       return Promise.reject(
-        new Error(
+        new UnsentError(
           `The server cannot be written to${this.#endReason === undefined ? "" : `: ${this.#endReason}`}`,
         ),
       );

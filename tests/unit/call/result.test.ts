@@ -144,9 +144,14 @@ describe("errorTextForModel", () => {
       /did not answer .* in time/,
     ],
     [
-      "a lost session",
-      new McpConnectionError("SESSION_LOST", "dev", details),
-      /connection to server "tracker" was lost/,
+      "a call without an answer",
+      new McpConnectionError("UNANSWERED", "dev", details),
+      /Server "tracker" did not answer the call of b: the connection broke. Whether it ran/,
+    ],
+    [
+      "a busy server",
+      new McpConnectionError("SERVER_BUSY", "dev", { ...details, httpStatus: 429, untilMs: 0 }),
+      /Server "tracker" is busy \(HTTP 429\) and did not run .* after 1970-01-01T/,
     ],
     [
       "a server that is not there",

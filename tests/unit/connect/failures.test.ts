@@ -6,7 +6,9 @@ import { McpError } from "@modelcontextprotocol/sdk/types.js";
 import {
   classifyFailure,
   mayRepeat,
+  HttpStatusError,
   Unanswered,
+  UnsentError,
   type Failure,
 } from "../../../src/connect/failures.js";
 import { connectionFetch, type FetchEvents } from "../../../src/connect/http/connectionFetch.js";
@@ -41,7 +43,20 @@ describe("a failed request", () => {
     ["an answer that names the session", new McpError(-32001, "Session not found"), "session-lost"],
     ["SSE: HTTP 404", new Error("Error POSTing to endpoint (HTTP 404): gone"), "session-lost"],
     ["HTTP 400", new StreamableHTTPError(400, "Bad Request"), "answered"],
-    ["HTTP 429", new StreamableHTTPError(429, "Too many"), "answered"],
+    ["HTTP 429", new StreamableHTTPError(429, "Too many"), "busy"],
+    ["HTTP 503", new HttpStatusError(503, "later", undefined), "busy"],
+    ["HTTP 502", new HttpStatusError(502, "bad gateway", undefined), "transport"],
+    [
+      "a refused connection",
+      new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }),
+      "unsent",
+    ],
+    [
+      "a reset connection",
+      new TypeError("fetch failed", { cause: { code: "ECONNRESET" } }),
+      "transport",
+    ],
+    ["a pipe that cannot be written to", new UnsentError("no"), "unsent"],
     ["HTTP 403", new StreamableHTTPError(403, "not yours"), "unauthorized"],
     ["HTTP 401", new StreamableHTTPError(401, "who are you"), "unauthorized"],
     ["OAuth", new UnauthorizedError(), "unauthorized"],

@@ -160,7 +160,7 @@ describe("a request that failed", () => {
   it("is reported as it failed first when there is no connection to repeat it on", async () => {
     const { requests } = requesting(failing("session-lost"));
     await expect(requests.send(CALL)).rejects.toThrow(
-      'The call of "t" on server "s" was not answered: session not found.',
+      'The call of "t" on server "s" was not sent: session not found. It did not run.',
     );
   });
 
@@ -202,7 +202,7 @@ describe("a request that failed", () => {
     const [peer] = failing("transport");
     peer!.end("exit code 1");
     const { requests, told } = requesting([peer!]);
-    await expect(requests.send(CALL)).rejects.toMatchObject({ code: "SESSION_LOST" });
+    await expect(requests.send(CALL)).rejects.toMatchObject({ code: "UNANSWERED" });
     expect(told).toEqual(["lose"]);
   });
 });
