@@ -144,7 +144,7 @@ describe("tokens that expire", () => {
     const [first, second] = await Promise.all([authorizationServer(), authorizationServer()]);
     const http = await protectedServer(first.url, "access-0");
     const { provider } = providerOf(first.url);
-    const { saveTokens } = provider;
+    const saveTokens = provider.saveTokens.bind(provider);
     // A provider that keeps only what the protocol names.
     provider.saveTokens = ({ access_token, refresh_token, token_type }) =>
       saveTokens({
