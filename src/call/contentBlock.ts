@@ -41,6 +41,13 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
   switch (block["type"]) {
     case "text":
       return typeof block["text"] === "string" ? whole(block["text"]) : NOTHING;
+    // No kind of MCP, but what some frameworks send of a tool that failed.
+    case "error": {
+      const text = block["text"] ?? block["message"];
+      return typeof text === "string" ? whole(text) : line(jsonText(block));
+    }
+    case undefined:
+      return typeof block["text"] === "string" ? whole(block["text"]) : line(jsonText(block));
     case "image":
       return readBinary(block["data"], block["mimeType"], "image");
     case "audio":
@@ -53,6 +60,15 @@ export function readBlock(block: unknown, serverName: string): BlockReading {
       return line(
         `[Content of kind ${oneLine(typeof block["type"] === "string" ? block["type"] : "unknown", 60)}, not shown]`,
       );
+  }
+}
+
+/** A value as JSON; a notice for one that is nested too deep. */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return "[Content that is nested too deep, not shown]";
   }
 }
 

@@ -1,7 +1,7 @@
 import { isRecord } from "../text/isRecord.js";
 import { cut, oneLine, removeInvisible } from "../text/clean.js";
 import type { McpErrorCode } from "../errors.js";
-import { readBlock } from "./contentBlock.js";
+import { jsonText, readBlock } from "./contentBlock.js";
 
 /** A `tools/call` result as the server sent it, unchecked. */
 export interface RawCallResult {
@@ -72,8 +72,8 @@ export function toOutcome(
   durationMs: number,
   settings: ResultSettings,
 ): CallOutcome {
-  const blocks = Array.isArray(result.content) ? (result.content as unknown[]) : [];
-  const isError = result.isError === true;
+  const blocks = blocksOf(result);
+  const isError = result.isError === true || blocks.some(isErrorBlock);
   const readings = blocks.map((block) => readBlock(block, serverName));
   const texts = readings.map(({ text }) => text).filter((text) => text !== "");
   const images = readings.flatMap(({ image }) => (image === undefined ? [] : [image]));
@@ -108,6 +108,30 @@ export function toOutcome(
     images: keptImages,
     artifact,
   };
+}
+
+const RESULT_KEYS = new Set(["content", "structuredContent", "isError", "_meta"]);
+
+/**
+ * The content blocks of a result, also of one in a looser shape: one block or a text in place of a
+ * list, and other keys, as older servers send them, as JSON.
+ */
+function blocksOf(result: RawCallResult): unknown[] {
+  const content: unknown = result.content;
+  const given = Array.isArray(content) ? (content as unknown[]) : content == null ? [] : [content];
+  const blocks = given.map((block) =>
+    typeof block === "string" ? { type: "text", text: block } : block,
+  );
+  if (blocks.length > 0 || result.structuredContent !== undefined) return blocks;
+  const others = Object.entries(result).filter(([key]) => !RESULT_KEYS.has(key));
+  if (others.length === 0) return blocks;
+  const text = jsonText(Object.fromEntries(others));
+  return [{ type: "text", text }];
+}
+
+/** True for a block by which some frameworks report that a tool failed. */
+function isErrorBlock(block: unknown): boolean {
+  return isRecord(block) && block["type"] === "error";
 }
 
 function fallbackText(isError: boolean, imageCount: number): string {

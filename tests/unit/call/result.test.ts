@@ -30,6 +30,28 @@ describe("toOutcome", () => {
     expect(outcome({ isError: true }).content).toBe("The tool failed without a message.");
   });
 
+  it.each<[string, object, string, "success" | "error"]>([
+    ["a text in place of a list", { content: "hello" }, "hello", "success"],
+    ["a block in place of a list", { content: text("hello") }, "hello", "success"],
+    ["texts in a list", { content: ["a", text("b")] }, "a\nb", "success"],
+    ["a block without a type", { content: [{ text: "a" }] }, "a", "success"],
+    ["an object without a type", { content: [{ rows: [1] }] }, '{"rows":[1]}', "success"],
+    ["an older shape", { toolResult: { n: 1 } }, '{"toolResult":{"n":1}}', "success"],
+    ["an error block", { content: [{ type: "error", text: "no" }] }, "no", "error"],
+    [
+      "an error block with a message",
+      { content: [{ type: "error", message: "no" }] },
+      "no",
+      "error",
+    ],
+  ])("shows %s", (_what, result, content, status) => {
+    expect(outcome(result)).toMatchObject({
+      content,
+      status,
+      artifact: { isError: status === "error" },
+    });
+  });
+
   it("keeps structured content in the artifact, and shows it only when there is no other content", () => {
     expect(outcome({ content: [text("one")], structuredContent: { n: 1 } })).toMatchObject({
       content: "one",
