@@ -36,16 +36,16 @@ describe("beside a hostile server, in a process with 256 MB", () => {
     }
     exitCode = await ended;
     ms = performance.now() - startedAt;
-  }, 120_000);
+  }, 150_000);
 
   it.each(NAMES)("%s affects nothing else", (name) => {
     expect(tried.get(name)).toMatchObject({ name, error: "", polluted: false });
   });
 
-  it("everything ends within a minute, and nothing unexpected is written to the console", () => {
+  it("everything ends within a minute and a half, and nothing unexpected is written to the console", () => {
     expect(exitCode).toBe(0);
     expect(said).toBe("");
-    expect(ms).toBeLessThan(60_000);
+    expect(ms).toBeLessThan(90_000);
     expect(NAMES.length).toBeGreaterThan(14);
     expect([...tried.keys()].sort()).toEqual([...NAMES].sort());
   });
