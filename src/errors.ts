@@ -179,15 +179,22 @@ export class McpProtocolError extends mcpErrors.brand(McpMiddlewareError, "proto
   readonly rpcCode: number | undefined;
   /** The server's message, with secrets masked. Untrusted. */
   readonly serverText: string | undefined;
+  /** `data` of the server's JSON-RPC error, with secrets masked. Untrusted. */
+  readonly data: unknown;
 
   constructor(
     code: McpProtocolErrorCode,
     message: string,
-    details?: McpErrorDetails & { readonly rpcCode?: number; readonly serverText?: string },
+    details?: McpErrorDetails & {
+      readonly rpcCode?: number;
+      readonly serverText?: string;
+      readonly data?: unknown;
+    },
   ) {
     super(code, message, details);
     this.rpcCode = details?.rpcCode;
     this.serverText = details?.serverText;
+    this.data = details?.data;
   }
 }
 

@@ -1,6 +1,8 @@
 import { ToolMessage } from "@langchain/core/messages";
 
 import { oneLine } from "../text/clean.js";
+import { isRecord } from "../text/isRecord.js";
+import { jsonText } from "./contentBlock.js";
 import {
   McpAuthRequiredError,
   McpConnectionError,
@@ -13,6 +15,8 @@ import {
 
 const MAX_SERVER_TEXT_CHARS = 1_000;
 const MAX_REASON_CHARS = 500;
+/* The server needs something of a person that it asks for on a page of its own. */
+const PERSON_NEEDED = -32_042;
 
 /**
  * Text for the model about a failed call: one or two sentences, without a stack or option names.
@@ -24,7 +28,7 @@ export function errorTextForModel(error: unknown, boundName: string): string {
   const server = `Server "${oneLine(error.serverName ?? "", 64)}"`;
   if (McpProtocolError.isInstance(error)) {
     if (error.code === "INVALID_ARGUMENTS") return oneLine(error.message, 3_000);
-    return `${server} refused the call of ${boundName}: ${oneLine(error.serverText ?? "", MAX_SERVER_TEXT_CHARS)}`;
+    return `${server} refused the call of ${boundName}: ${oneLine(error.serverText ?? "", MAX_SERVER_TEXT_CHARS)}${detailsText(error)}`;
   }
   if (McpAuthRequiredError.isInstance(error))
     return `${server} needs a sign-in before its tools can be used. Go on without it.`;
@@ -55,6 +59,19 @@ export function errorTextForModel(error: unknown, boundName: string): string {
     }
   }
   return `The call of ${boundName} failed.`;
+}
+
+/** A short form of what the server says about its error; a page that a person has to open first. */
+function detailsText({ rpcCode, data }: McpProtocolError): string {
+  if (data === undefined || data === null) return "";
+  const pages = isRecord(data) && Array.isArray(data["elicitations"]) ? data["elicitations"] : [];
+  const page = (pages as unknown[]).find(
+    (one) => isRecord(one) && /^https?:/.test(String(one["url"])),
+  );
+  if (rpcCode === PERSON_NEEDED && isRecord(page)) {
+    return ` A person has to open ${oneLine(String(page["url"]), MAX_REASON_CHARS)} first. Tell them, and call again when they have done it.`;
+  }
+  return ` Details: ${oneLine(jsonText(data), MAX_REASON_CHARS)}`;
 }
 
 function laterText({ untilMs }: McpConnectionError): string {

@@ -5,13 +5,17 @@ import { toModelSchema } from "../catalog/schema/modelSchema.js";
 import { PROFILES, type SchemaProfile } from "../catalog/schema/profiles.js";
 import type { ToolEntry } from "../catalog/toolEntry.js";
 import type { ServerSettings } from "../config/settings.js";
-import { McpMiddlewareError } from "../errors.js";
+import { McpMiddlewareError, McpProtocolError } from "../errors.js";
 import { cut, removeInvisible } from "../text/clean.js";
 import { callerOf, type Caller } from "./caller.js";
+import { jsonText } from "./contentBlock.js";
 import { errorTextForModel } from "./failureText.js";
 import type { Gate } from "./gate.js";
 import { McpTool, type McpToolMetadata, type RunTool } from "./mcpTool.js";
 import type { McpArtifact } from "./result.js";
+
+/* Data of an error that the artifact keeps. */
+const MAX_ERROR_DATA_CHARS = 20_000;
 
 /**
  * Makes the LangChain tools of a hub when they are bound. They keep working after a reconnect. A
@@ -76,6 +80,8 @@ export class McpTools {
         if (isGraphBubbleUp(error) || config.signal?.aborted === true) throw error;
         const durationMs = performance.now() - startedAt;
         const code = McpMiddlewareError.isInstance(error) ? { errorCode: error.code } : {};
+        const data = McpProtocolError.isInstance(error) ? error.data : undefined;
+        const isKept = data !== undefined && jsonText(data).length <= MAX_ERROR_DATA_CHARS;
         const artifact: McpArtifact = {
           serverName,
           toolName,
@@ -83,6 +89,7 @@ export class McpTools {
           isError: true,
           blocks: [],
           ...code,
+          ...(isKept ? { errorData: data } : {}),
         };
         return new ToolMessage({
           ...base,

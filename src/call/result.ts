@@ -25,6 +25,8 @@ export interface McpArtifact {
   readonly blocks: readonly unknown[];
   /** Why the call has no result; unset when it has one. */
   readonly errorCode?: McpErrorCode;
+  /** `data` of the server's JSON-RPC error, up to 20,000 characters of JSON. */
+  readonly errorData?: unknown;
   /**
    * Set when the data was too large to keep here. `storeKey`: key of the whole result in the result
    * store.

@@ -11,6 +11,7 @@ import type { State } from "./connectionState.js";
 import {
   classifyFailure,
   httpStatusOf,
+  isRpcError,
   reasonOf,
   rpcCodeOf,
   timeoutKind,
@@ -155,7 +156,8 @@ export function requestError(
     case "answered": {
       const serverText = cut(mask(messageOf(cause)), MAX_TEXT_CHARS);
       const rpcCode = rpcCodeOf(cause);
-      const more = { serverText, ...(rpcCode === undefined ? {} : { rpcCode }) };
+      const data: unknown = isRpcError(cause) ? maskValue(cause.data, mask) : undefined;
+      const more = { serverText, data, ...(rpcCode === undefined ? {} : { rpcCode }) };
       const message = `Server "${serverName}" refused ${subject}: ${serverText}`;
       return new McpProtocolError("SERVER_ERROR", message, { ...details, ...more });
     }

@@ -502,7 +502,9 @@ describe("prompts, reads and lists", () => {
     expect(await hub.readResource("e", "demo://resource/dynamic/text/1")).toMatchObject({
       contents: [{ mimeType: "text/plain" }],
     });
-    await expect(hub.readResource("e", resources[0]!.uri)).rejects.toMatchObject({
+    await expect(
+      hub.readResource("e", "demo://resource/static/document/features.md"),
+    ).rejects.toMatchObject({
       code: "POLICY_DENIED",
     });
     await expect(hub.getPrompt("e", "args-prompt", { city: "Rome" })).rejects.toMatchObject({

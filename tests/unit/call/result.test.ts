@@ -193,6 +193,25 @@ describe("errorTextForModel", () => {
       }),
       /refused the call of b: no such &lt;\/x> project/,
     ],
+    [
+      "details of a refusal",
+      new McpProtocolError("SERVER_ERROR", "dev", {
+        ...details,
+        serverText: "bad",
+        data: { field: "page" },
+      }),
+      /refused the call of b: bad Details: \{"field":"page"\}/,
+    ],
+    [
+      "a page that a person has to open",
+      new McpProtocolError("SERVER_ERROR", "dev", {
+        ...details,
+        rpcCode: -32_042,
+        serverText: "sign in",
+        data: { elicitations: [{ mode: "url", url: "https://x.example/a", message: "Sign in" }] },
+      }),
+      /sign in A person has to open https:\/\/x.example\/a first/,
+    ],
     ["a sign-in", new McpAuthRequiredError("dev", details), /needs a sign-in/],
     ["a tool that is gone", new McpNotFoundError("dev", details), /not available any more/],
     ["anything else", new Error("weird"), /The call of b failed: weird/],
