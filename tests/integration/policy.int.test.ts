@@ -510,7 +510,7 @@ describe("prompts, reads and lists", () => {
     await expect(hub.getPrompt("e", "args-prompt", { city: "Rome" })).rejects.toMatchObject({
       code: "POLICY_DENIED",
     });
-    expect(events).toContain(`mcp:read:e:${resources[0]!.uri} deny`);
+    expect(events).toContain("mcp:read:e:demo://resource/static/document/features.md deny");
     expect(events).toContain("mcp:list:e allow");
   });
 
