@@ -86,7 +86,7 @@ server.close();
 server.closeAllConnections();
 const away = String(await tellTime!.invoke({}));
 console.log(away);
-// → Server "clock" is not available now. Use other tools, or try again later.
+// → Server "clock" did not answer the call of mcp__clock__tell_time: the connection broke. Whether it ran is not known; check before you repeat a call that changes something.
 console.log((await hub.callTool("notes", "read_graph")).status);
 // → success
 server = await serve(port);
