@@ -12,13 +12,14 @@ const MAX_RAW_CHARS = 100_000;
 export function mendCalls(answer: AIMessage): ReadonlySet<string> {
   const broken = new Set<string>();
   const calls = (answer.tool_calls ??= []);
-  for (const call of calls) call.id = call.id === undefined || call.id === "" ? newId() : call.id;
-  for (const { id, name, args } of answer.invalid_tool_calls ?? []) {
-    const callId = id === undefined || id === "" ? newId() : id;
-    if (!isEmpty(args)) broken.add(callId);
-    calls.push({ type: "tool_call", id: callId, name: name ?? "unknown", args: {} });
+  for (const call of calls) call.id ||= newId();
+  // They stay on the message: a cache may give the same answer again, and it is reviewed again.
+  for (const invalid of answer.invalid_tool_calls ?? []) {
+    const id = (invalid.id ||= newId());
+    if (!isEmpty(invalid.args)) broken.add(id);
+    if (calls.some((call) => call.id === id)) continue;
+    calls.push({ type: "tool_call", id, name: invalid.name ?? "unknown", args: {} });
   }
-  answer.invalid_tool_calls = [];
   return broken;
 }
 

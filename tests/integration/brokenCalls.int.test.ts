@@ -58,6 +58,14 @@ describe.each(FACES)("a broken call in %s", (face) => {
       expect([last, ran]).toEqual(["done", { get_page: 1 }]);
     }));
 
+  it("is answered again when a cache gives the same answer to another thread", () =>
+    use(async ({ hub, ran }) => {
+      const broken = parsed([{ name: GET, args: "{page", id: "a" }]);
+      await converse(hub, [broken, "sorry"], { face }).say();
+      const { answers, last } = await converse(hub, [broken, "sorry"], { face }).say();
+      expect([answers["a"]!.status, last, ran]).toEqual(["error", "sorry", {}]);
+    }));
+
   it("of a tool that is asked is not asked about", () =>
     use(async ({ hub, ran }) => {
       const broken = parsed([{ name: PUT, args: "{{", id: "a" }]);
