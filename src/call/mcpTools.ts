@@ -26,7 +26,7 @@ export class McpTools {
   readonly #servers: ReadonlyMap<string, ServerSettings>;
   readonly #gate: Gate;
   readonly #made = new WeakMap<ToolEntry, Map<string, McpTool>>();
-  readonly #sizes = new WeakMap<ToolEntry, Map<string, number>>();
+  readonly #sizes = new WeakMap<McpTool, number>();
 
   constructor(servers: ReadonlyMap<string, ServerSettings>, gate: Gate) {
     this.#servers = servers;
@@ -44,14 +44,11 @@ export class McpTools {
 
   /** Characters of a tool's definition in the form that a model client gets. */
   sizeOf(entry: ToolEntry, profile: SchemaProfile): number {
-    const { name, description, schema } = this.of(entry, profile);
-    let sizes = this.#sizes.get(entry);
-    if (sizes === undefined) this.#sizes.set(entry, (sizes = new Map<string, number>()));
-    let size = sizes.get(profile.name);
-    if (size === undefined) {
-      size = JSON.stringify([name, description, schema]).length;
-      sizes.set(profile.name, size);
-    }
+    const tool = this.of(entry, profile);
+    const known = this.#sizes.get(tool);
+    if (known !== undefined) return known;
+    const size = JSON.stringify([tool.name, tool.description, tool.schema]).length;
+    this.#sizes.set(tool, size);
     return size;
   }
 

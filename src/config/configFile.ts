@@ -14,6 +14,7 @@ import { withOwnVariables, workspaceOf } from "./hostVariables.js";
 import { parseOptions } from "./parseOptions.js";
 import { serverEntrySchema, type McpServerEntry } from "./serverOptions.js";
 import { transportSettings } from "./transport.js";
+import { mapTexts } from "./variables.js";
 
 type Servers = Record<string, McpServerEntry>;
 
@@ -232,7 +233,8 @@ async function readEntry(
       const variables = parseEnv(await readFile(resolve(folder, expandHome(envFile)), "utf8"));
       entry["env"] = { ...variables, ...(isRecord(entry["env"]) ? entry["env"] : {}) };
     }
-    const withFiles = await withFileContents(entry, dirname(resolve(path)));
+    const place = dirname(resolve(path));
+    const withFiles = await mapTexts(entry, (text) => withFileContents(text, place));
     const checked = parseOptions(serverEntrySchema, withFiles, subject);
     transportSettings(serverName, checked);
     return { entry: checked, leftOut };
@@ -246,21 +248,13 @@ async function readEntry(
 }
 
 /** Fills in `{file:path}` and `${file:path}`; a path is relative to the configuration file. */
-async function withFileContents(value: unknown, folder: string): Promise<unknown> {
-  if (typeof value === "string") {
-    let filled = value;
-    for (const [whole, path] of value.matchAll(/\$?\{file:([^}]+)\}/g)) {
-      const text = await readFile(resolve(folder, expandHome(path!)), "utf8");
-      filled = filled.replace(whole, () => text.trim());
-    }
-    return filled;
+async function withFileContents(text: string, folder: string): Promise<string> {
+  let filled = text;
+  for (const [whole, path] of text.matchAll(/\$?\{file:([^}]+)\}/g)) {
+    const content = await readFile(resolve(folder, expandHome(path!)), "utf8");
+    filled = filled.replace(whole, () => content.trim());
   }
-  if (Array.isArray(value)) return Promise.all(value.map((part) => withFileContents(part, folder)));
-  if (!isRecord(value)) return value;
-  const entries = Object.entries(value).map(
-    async ([key, part]) => [key, await withFileContents(part, folder)] as const,
-  );
-  return Object.fromEntries(await Promise.all(entries));
+  return filled;
 }
 
 function expandHome(path: string): string {

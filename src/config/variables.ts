@@ -39,19 +39,24 @@ export async function expandVariables<Value>(
     }
     return result + text.slice(end);
   };
-  const expand = async (part: unknown): Promise<unknown> => {
-    if (typeof part === "string") return part.includes("${") ? expandText(part) : part;
-    if (Array.isArray(part)) return Promise.all(part.map(expand));
-    if (isPlainObject(part)) {
-      const entries = await Promise.all(
-        Object.entries(part).map(async ([key, inner]) => [key, await expand(inner)] as const),
-      );
-      return Object.fromEntries(entries);
-    }
-    return part;
-  };
-  const filled = (await expand(value)) as Value;
+  const filled = (await mapTexts(value, async (text) =>
+    text.includes("${") ? expandText(text) : text,
+  )) as Value;
   return { value: filled, secrets: [...new Set(resolved.values())], resolved: [...resolved] };
+}
+
+/** A copy of plain data in which each text is changed; other objects stay as they are. */
+export async function mapTexts(
+  value: unknown,
+  change: (text: string) => Promise<string>,
+): Promise<unknown> {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return Promise.all(value.map((part) => mapTexts(part, change)));
+  if (!isPlainObject(value)) return value;
+  const entries = Object.entries(value).map(
+    async ([key, inner]) => [key, await mapTexts(inner, change)] as const,
+  );
+  return Object.fromEntries(await Promise.all(entries));
 }
 
 async function lookUp(

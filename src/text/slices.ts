@@ -11,9 +11,14 @@ export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
     const { done, value } = steps.next();
     if (done === true) return value;
     if (performance.now() - startedAt < SLICE_MS) continue;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     startedAt = performance.now();
   }
+}
+
+/** Resolves at the next turn of the event loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Does the same work without a pause. */
@@ -43,5 +48,12 @@ export class TurnClock {
   /** True when the pieces since the last turn have taken too long. */
   get isOver(): boolean {
     return this.#startedAt !== undefined && performance.now() - this.#startedAt > SLICE_MS;
+  }
+
+  /** Pauses a stream until the next turn, when its pieces have taken too long. */
+  restIfOver(stream: { pause(): unknown; resume(): unknown }): void {
+    if (!this.isOver) return;
+    stream.pause();
+    setImmediate(() => stream.resume());
   }
 }

@@ -4,7 +4,7 @@ import { messageOf } from "../../errors.js";
 import { UNREAD } from "../failures.js";
 import { requestIdOf } from "./requestId.js";
 import { backoffMs } from "../backoff.js";
-import { TurnClock } from "../../text/slices.js";
+import { nextTurn, TurnClock } from "../../text/slices.js";
 import { linkSignal, sleep } from "../../text/abort.js";
 
 /** Events of streamable HTTP that only `fetch` sees. */
@@ -139,7 +139,7 @@ function watched(response: Response, { onText, onEnd }: WatchedEvents): Response
     async pull(controller) {
       try {
         turn.begin();
-        if (turn.isOver) await new Promise((resolve) => setImmediate(resolve));
+        if (turn.isOver) await nextTurn();
         const { done, value } = await reader.read();
         if (done) {
           end();

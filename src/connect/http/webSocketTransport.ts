@@ -110,10 +110,7 @@ export class WebSocketTransport implements Transport {
     } catch (error) {
       this.onerror?.(error as Error);
     }
-    const socket = this.#socket!;
-    if (!this.#turn.isOver || socket.isPaused) return;
-    socket.pause();
-    setImmediate(() => socket.resume());
+    this.#turn.restIfOver(this.#socket!);
   }
 }
 

@@ -170,7 +170,6 @@ export class StdioTransport implements Transport {
   }
 
   #receive(chunk: Buffer): void {
-    const stdout = this.#child!.stdout!;
     this.#turn.begin();
     let lines: string[];
     try {
@@ -190,9 +189,7 @@ export class StdioTransport implements Transport {
         this.onerror?.(error as Error);
       }
     }
-    if (!this.#turn.isOver || stdout.isPaused()) return;
-    stdout.pause();
-    setImmediate(() => stdout.resume());
+    this.#turn.restIfOver(this.#child!.stdout!);
   }
 
   #keepStderr(text: string): void {
